@@ -1,0 +1,32 @@
+"""BERTRAM for Hugging Face Transformers: input embeddings for words that a model does not know."""
+
+from transformers import AutoConfig, AutoModel, AutoProcessor
+
+from .configuration_bertram import PRESETS, BertramConfig
+from .embedding_space import embedding_fingerprint
+from .form_tokenization import FormTokenizer
+from .induction import induce_vectors
+from .modeling_bertram import BertramModel, BertramOutput
+from .processing_bertram import BertramProcessor, EncodedWord
+from .version import __version__
+from .word_matching import WordError
+from .word_vectors import WordVectors
+
+AutoConfig.register("bertram", BertramConfig, exist_ok=True)
+AutoModel.register(BertramConfig, BertramModel, exist_ok=True)
+AutoProcessor.register(BertramConfig, BertramProcessor, exist_ok=True)
+
+__all__ = [
+    "PRESETS",
+    "BertramConfig",
+    "BertramModel",
+    "BertramOutput",
+    "BertramProcessor",
+    "EncodedWord",
+    "FormTokenizer",
+    "WordError",
+    "WordVectors",
+    "__version__",
+    "embedding_fingerprint",
+    "induce_vectors",
+]

@@ -1,0 +1,164 @@
+"""Configuration of a BERTRAM network: which parts it has and which encoder it sits on."""
+
+from typing import Any, Literal, get_args
+
+from huggingface_hub.dataclasses import strict
+from transformers import AutoConfig, PreTrainedConfig
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+Mode = Literal["form", "context", "shallow", "replace", "add", "add-quotes"]
+ContextEncoder = Literal["transformer", "bag-of-words"]
+FormEncoder = Literal["ngram", "lstm", "cnn"]
+ContextWeighting = Literal["attentive", "uniform"]
+
+# Every system of the paper's tables is one point of the same configuration space.
+PRESETS: dict[str, dict[str, Any]] = {
+    "bertram-form": {"mode": "form"},
+    "bertram-context": {"mode": "context"},
+    "bertram-shallow": {"mode": "shallow"},
+    "bertram-replace": {"mode": "replace"},
+    "bertram-add": {"mode": "add"},
+    "bertram-add-quotes": {"mode": "add-quotes"},
+    # The paper's future work: "a character-level CNN similar to the one of Kim et al. (2016)".
+    "bertram-add-cnn": {"mode": "add", "form_encoder": "cnn"},
+    # Mimick (Pinter et al., 2017): spelling only, read by a character BiLSTM.
+    "mimick": {"mode": "form", "form_encoder": "lstm"},
+    # A La Carte (Khodak et al., 2018): one linear map of the average of all context words.
+    "a-la-carte": {
+        "mode": "context",
+        "context_encoder": "bag-of-words",
+        "context_weighting": "uniform",
+        "output_bias": False,
+    },
+    # Form-context model (Schick & Schütze, 2018) and Attentive Mimicking (2019).
+    "fcm": {"mode": "shallow", "context_encoder": "bag-of-words", "context_weighting": "uniform"},
+    "attentive-mimicking": {"mode": "shallow", "context_encoder": "bag-of-words"},
+}
+
+
+@strict
+class BertramConfig(PreTrainedConfig):
+    """Describes a [`BertramModel`].
+
+    Args:
+        text_config: Configuration of the encoder, as an object or a dict with `model_type`. Default: `BertConfig()`.
+        mode: How form and context are combined (Section 3.2 of the paper). `"add-quotes"` is the RoBERTa variant of
+            the appendix.
+        context_encoder: `"transformer"` reads the encoder at the masked word; `"bag-of-words"` averages the input
+            embeddings of the context (FCM, Attentive Mimicking, A La Carte).
+        form_encoder: `"ngram"` averages n-gram embeddings; `"lstm"` (Mimick) and `"cnn"` read characters.
+        context_weighting: `"attentive"` (Attentive Mimicking) or `"uniform"`.
+        output_bias: Whether the output map A·v + b has the b.
+        form_vocab_size: Number of n-grams or characters, UNK (0) and PAD (1) included.
+        embedding_size: Size of the induced vectors, the encoder's input embedding size. Read from `text_config` if
+            not given.
+        character_embedding_size: Size of a character embedding (`"lstm"`, `"cnn"`).
+        character_hidden_size: Size of each LSTM direction (`"lstm"`).
+        ngram_dropout: In training, the share of n-grams that is dropped (`"ngram"`).
+        freeze_encoder: Whether the encoder is frozen and always in eval mode, as in the paper.
+        freeze_form: Whether the form part is frozen (the paper's third stage for `"add"`).
+        encoder_name_or_path: Where the encoder came from; a slim checkpoint loads it from there.
+        encoder_included: `False` in a slim checkpoint: the weights file does not hold the encoder.
+        embedding_fingerprint: Fingerprint of the input embeddings that the vectors belong to.
+        initializer_range: Standard deviation of new weights.
+
+    Example:
+        >>> from bertram_hf import BertramConfig
+        >>> BertramConfig(mode="add").embedding_size
+        768
+        >>> BertramConfig.from_preset("a-la-carte").context_encoder
+        'bag-of-words'
+    """
+
+    model_type = "bertram"
+    sub_configs = {"text_config": AutoConfig}
+
+    text_config: Any = None  # a dict or None becomes a config on construction
+    mode: str = "add"
+    context_encoder: str = "transformer"
+    form_encoder: str = "ngram"
+    context_weighting: str = "attentive"
+    output_bias: bool = True
+    form_vocab_size: int = 2
+    embedding_size: Any = None  # None becomes a number on construction
+    character_embedding_size: int = 20
+    character_hidden_size: int = 50
+    ngram_dropout: float = 0.1
+    freeze_encoder: bool = True
+    freeze_form: bool = False
+    encoder_name_or_path: str | None = None
+    encoder_included: bool = True
+    embedding_fingerprint: str | None = None
+    initializer_range: float = 0.02
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        if self.text_config is None:
+            self.text_config = CONFIG_MAPPING["bert"]()
+        elif isinstance(self.text_config, dict):
+            text_config = dict(self.text_config)
+            model_type = text_config.pop("model_type", "bert")
+            if model_type not in CONFIG_MAPPING:
+                raise ValueError(
+                    f"text_config names the encoder type {model_type!r}, which this version of Transformers does not "
+                    "know. Install a version that does, or register its config with AutoConfig first."
+                )
+            self.text_config = CONFIG_MAPPING[model_type](**text_config)
+        if self.embedding_size is None:
+            self.embedding_size = getattr(self.text_config, "embedding_size", None) or self.text_config.hidden_size
+        super().__post_init__(**kwargs)
+
+    def validate_choices(self) -> None:
+        """Raises a ValueError that lists the choices if a closed field holds something else.
+
+        `@strict` calls it on construction and before saving.
+        """
+        for name, choices in (
+            ("mode", get_args(Mode)),
+            ("context_encoder", get_args(ContextEncoder)),
+            ("form_encoder", get_args(FormEncoder)),
+            ("context_weighting", get_args(ContextWeighting)),
+        ):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}.")
+        if self.context_encoder == "bag-of-words" and self.mode not in ("form", "context", "shallow"):
+            raise ValueError(f"Mode {self.mode!r} puts the form into a transformer's input; a bag of words has none.")
+        if not 0.0 <= self.ngram_dropout < 1.0:
+            raise ValueError(f"ngram_dropout must lie in [0, 1); got {self.ngram_dropout}.")
+        if self.form_vocab_size < 2:
+            raise ValueError(f"form_vocab_size counts UNK and PAD, so it is at least 2; got {self.form_vocab_size}.")
+
+    @property
+    def has_form(self) -> bool:
+        """Whether the network has a form part."""
+        return self.mode != "context"
+
+    @property
+    def has_context(self) -> bool:
+        """Whether the network has a context part, and so an encoder."""
+        return self.mode != "form"
+
+    @property
+    def context_size(self) -> int:
+        """Size of one context's representation before the output map."""
+        return self.embedding_size if self.context_encoder == "bag-of-words" else self.text_config.hidden_size
+
+    @classmethod
+    def from_preset(cls, name: str, **overrides: Any) -> "BertramConfig":
+        """Returns the configuration of one of the paper's systems.
+
+        Args:
+            name: A key of `PRESETS`, such as `"bertram-add"`, `"mimick"` or `"attentive-mimicking"`.
+            overrides: Further fields, such as `text_config` or `form_vocab_size`.
+        """
+        return cls(**preset_fields(name), **overrides)
+
+
+def preset_fields(name: str) -> dict[str, Any]:
+    """Returns the fields that the preset `name` fixes.
+
+    Raises:
+        ValueError: If there is no such preset.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"There is no preset {name!r}. Presets: {', '.join(PRESETS)}.")
+    return PRESETS[name]

@@ -1,0 +1,406 @@
+"""The BERTRAM network (Schick & Schütze, 2020) as a Transformers model."""
+
+import copy
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from transformers import AutoModel, PreTrainedModel
+from transformers import initialization as init
+from transformers.utils import ModelOutput, cached_file
+
+from .configuration_bertram import BertramConfig, preset_fields
+from .context_encoders import (
+    average_context,
+    build_encoder,
+    check_encoder_reads_embeddings,
+    check_encoder_type,
+    pooler_arguments,
+    read_at_positions,
+)
+from .embedding_space import embedding_fingerprint
+from .form_encoders import CharacterCNN, CharacterLSTM, NgramEncoder
+
+# Where the prefix of each mode holds the form vector: [CLS] form :, and [CLS] " form " :.
+FORM_POSITIONS = {"add": 1, "add-quotes": 2}
+EPSILON = 1e-12
+
+
+@dataclass
+class BertramOutput(ModelOutput):
+    """Output of [`BertramModel`].
+
+    Attributes:
+        loss: Mean squared error against `labels`, if given.
+        word_embeddings: (W, H), the induced vectors.
+        context_weights: (C,), the weight of every context; those of a word sum to one but may be negative.
+        form_embeddings: (W, H), the form part's vectors, if the model has one.
+        context_embeddings: (C, hidden), what the context part says of every context.
+    """
+
+    loss: torch.Tensor | None = None
+    word_embeddings: torch.Tensor | None = None
+    context_weights: torch.Tensor | None = None
+    form_embeddings: torch.Tensor | None = None
+    context_embeddings: torch.Tensor | None = None
+
+
+class AttentiveWeights(nn.Module):
+    """Attentive Mimicking: a context counts by how well it agrees with the other contexts of its word."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.projection = nn.Linear(size, size)
+
+    def forward(self, context_embeddings: torch.Tensor, word_indices: torch.Tensor, num_words: int) -> torch.Tensor:
+        """Returns the weights (C,) of contexts (C, hidden) that belong to the words `word_indices` (C,).
+
+        The released weights are sum_j s_ij / (sum_ij s_ij + 1e-12) with s_ij = l_i · l_j / sqrt(d). The sum over j is
+        taken before the product, so that the cost is linear in the number of contexts. There is no softmax.
+        """
+        projected = self.projection(context_embeddings).float()
+        totals = sum_by_word(projected, word_indices, num_words)  # (W, hidden)
+        scores = (projected * totals[word_indices]).sum(dim=-1) / projected.shape[-1] ** 0.5
+        denominators = sum_by_word(scores, word_indices, num_words) + EPSILON
+        return (scores / denominators[word_indices]).to(context_embeddings.dtype)
+
+
+class BertramModel(PreTrainedModel):
+    """Induces input embeddings of words from their spelling and contexts.
+
+    Args:
+        config: The network.
+        encoder: The encoder, with its weights; built anew from `config.text_config` if not given.
+
+    Example:
+        >>> model = BertramModel.from_encoder("bert-base-uncased", mode="context")  # doctest: +SKIP
+        >>> outputs = model(**processor(["kumquat"], [["She peeled a kumquat."]]))  # doctest: +SKIP
+        >>> outputs.word_embeddings.shape  # doctest: +SKIP
+        torch.Size([1, 768])
+    """
+
+    config_class = BertramConfig
+    base_model_prefix = "bertram"
+    main_input_name = "input_ids"
+    accepts_loss_kwargs = False
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+
+    def __init__(self, config: BertramConfig, encoder: PreTrainedModel | None = None) -> None:
+        super().__init__(config)
+        if config.has_form:
+            self.form_encoder = _build_form_encoder(config)
+        if config.has_context:
+            self.encoder = build_encoder(config.text_config) if encoder is None else encoder
+            if config.context_weighting == "attentive":
+                self.context_attention = AttentiveWeights(config.context_size)
+            self.output_map = nn.Linear(config.context_size, config.embedding_size, bias=config.output_bias)
+        if config.mode == "shallow":
+            self.gate = nn.Linear(2 * config.embedding_size, 1)
+        self.post_init()
+        self.freeze_parts()
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, nn.LSTM | nn.Conv1d):
+            for parameter in module.parameters():
+                init.normal_(parameter, mean=0.0, std=self.config.initializer_range)
+        else:
+            super()._init_weights(module)
+
+    @classmethod
+    def from_encoder(
+        cls,
+        encoder: str | os.PathLike | PreTrainedModel,
+        *,
+        preset: str | None = None,
+        **config_fields: Any,
+    ) -> "BertramModel":
+        """Starts a new model on a pretrained encoder.
+
+        Args:
+            encoder: Name, path, or a loaded model. A loaded model is copied, without its head.
+            preset: One of the paper's systems, such as `"bertram-add"` or `"mimick"`.
+            config_fields: Fields of [`BertramConfig`], such as `mode` and `form_vocab_size`.
+
+        Raises:
+            ValueError: If the encoder cannot be used, with its name.
+        """
+        if isinstance(encoder, PreTrainedModel):
+            encoder = copy.deepcopy(encoder.base_model)
+        else:
+            encoder = AutoModel.from_pretrained(encoder)
+        check_encoder_type(type(encoder), encoder.config)
+        check_encoder_reads_embeddings(encoder)
+        if pooler_arguments(type(encoder)):
+            encoder.pooler = None
+        embeddings = encoder.get_input_embeddings().weight
+        config = BertramConfig(
+            **(preset_fields(preset) if preset else {}) | config_fields,
+            text_config=encoder.config,
+            embedding_size=embeddings.shape[1],
+            encoder_name_or_path=encoder.name_or_path or None,
+            embedding_fingerprint=embedding_fingerprint(embeddings),
+            attn_implementation=encoder.config._attn_implementation,
+        )
+        return cls(config, encoder).to(device=embeddings.device, dtype=embeddings.dtype).eval()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.encoder.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.encoder.set_input_embeddings(value)
+
+    def freeze_parts(self) -> None:
+        """Freezes what `config.freeze_encoder` and `config.freeze_form` name, and unfreezes the rest of the two."""
+        if self.config.has_context:
+            self.encoder.requires_grad_(not self.config.freeze_encoder)
+        if self.config.has_form:
+            self.form_encoder.requires_grad_(not self.config.freeze_form)
+
+    def train(self, mode: bool = True) -> "BertramModel":
+        super().train(mode)
+        # The released code runs its frozen encoder with dropout; we do not, so that its outputs can be cached.
+        if self.config.has_context and self.config.freeze_encoder:
+            self.encoder.eval()
+        return self
+
+    def encode_forms(self, form_ids: torch.Tensor) -> torch.Tensor:
+        """Maps form ids (W, N) to the form part's vectors (W, H)."""
+        return self.form_encoder(form_ids)
+
+    def encode_contexts(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        mask_positions: torch.Tensor,
+        form_embeddings: Any = None,
+    ) -> torch.Tensor:
+        """Maps contexts to what the context part says of their words.
+
+        Args:
+            input_ids: (C, T).
+            attention_mask: (C, T), padding on the right.
+            mask_positions: (C,).
+            form_embeddings: (C, H), the form vector of each context's word; needed by replace, add and add-quotes.
+
+        Returns:
+            (C, hidden).
+        """
+        embeddings = self.get_input_embeddings()
+        if self.config.context_encoder == "bag-of-words":
+            return average_context(embeddings, input_ids, attention_mask, mask_positions)
+        inputs_embeds = embeddings(input_ids)
+        if self.config.mode in ("replace", *FORM_POSITIONS):
+            rows = torch.arange(len(input_ids), device=input_ids.device)
+            positions = mask_positions
+            if self.config.mode in FORM_POSITIONS:
+                positions = torch.full_like(mask_positions, FORM_POSITIONS[self.config.mode])
+            inputs_embeds = inputs_embeds.index_put((rows, positions), form_embeddings.to(inputs_embeds.dtype))
+        return read_at_positions(self.encoder, inputs_embeds, attention_mask, mask_positions)
+
+    def combine(
+        self,
+        form_embeddings: torch.Tensor | None,
+        context_embeddings: torch.Tensor,
+        num_contexts: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Combines the parts into one vector for each word.
+
+        Args:
+            form_embeddings: (W, H), or None in mode context.
+            context_embeddings: (C, hidden), the contexts of the first word, then those of the second, and so on.
+            num_contexts: (W,). A word without contexts gets its form vector as it is.
+
+        Returns:
+            Word embeddings (W, H) and context weights (C,).
+        """
+        num_words = len(num_contexts)
+        word_indices = index_words(num_contexts, len(context_embeddings))
+        if self.config.context_weighting == "attentive":
+            weights = self.context_attention(context_embeddings, word_indices, num_words)
+        else:
+            weights = (1.0 / num_contexts[word_indices]).to(context_embeddings.dtype)
+        pooled = sum_by_word(weights[:, None] * context_embeddings, word_indices, num_words)
+        word_embeddings = self.output_map(pooled)
+        if form_embeddings is None:
+            return word_embeddings, weights
+        if self.config.mode == "shallow":
+            # The paper gates on the context before A and b; the released code, followed here, after them.
+            gate = torch.sigmoid(self.gate(torch.cat([word_embeddings, form_embeddings], dim=-1)))
+            word_embeddings = gate * word_embeddings + (1 - gate) * form_embeddings
+        return torch.where((num_contexts > 0)[:, None], word_embeddings, form_embeddings), weights
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        mask_positions: torch.Tensor | None = None,
+        num_contexts: torch.Tensor | None = None,
+        form_ids: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        return_dict: bool | None = None,
+    ) -> BertramOutput | tuple[torch.Tensor, ...]:
+        """Induces vectors for W words with C contexts in all. A [`BertramProcessor`] makes the inputs.
+
+        Args:
+            input_ids: (C, T), the contexts of the first word, then those of the second, and so on.
+            attention_mask: (C, T), padding on the right.
+            mask_positions: (C,), where the word stands in each context.
+            num_contexts: (W,), how many contexts each word has.
+            form_ids: (W, N), the words' n-grams or characters; not needed in mode context.
+            labels: (W, H), the words' true embeddings; gives the mimicking loss.
+            return_dict: Whether to return a [`BertramOutput`] (the default) or a tuple.
+
+        Raises:
+            ValueError: If an input that the mode needs is missing, or a context-only model gets a word without
+                contexts.
+        """
+        outputs = BertramOutput()
+        if self.config.has_form:
+            if form_ids is None:
+                raise ValueError(f"Mode {self.config.mode!r} needs form_ids (W, N); use a processor with form=.")
+            outputs.form_embeddings = self.encode_forms(form_ids)
+        if self.config.has_context and input_ids is not None:
+            if mask_positions is None or num_contexts is None:
+                raise ValueError("Contexts need mask_positions (C,) and num_contexts (W,) beside input_ids (C, T).")
+            if not self.config.has_form and not num_contexts.all():
+                raise ValueError("A context-only model cannot give a vector to a word without contexts.")
+            if attention_mask is None:
+                attention_mask = torch.ones_like(input_ids)
+            per_context = None
+            if outputs.form_embeddings is not None:
+                per_context = outputs.form_embeddings[index_words(num_contexts, len(input_ids))]
+            outputs.context_embeddings = self.encode_contexts(input_ids, attention_mask, mask_positions, per_context)
+            outputs.word_embeddings, outputs.context_weights = self.combine(
+                outputs.form_embeddings, outputs.context_embeddings, num_contexts
+            )
+        elif self.config.has_form:
+            outputs.word_embeddings = outputs.form_embeddings
+        else:
+            raise ValueError("A context-only model cannot give a vector to a word without contexts.")
+        if labels is not None:
+            # The paper writes the squared norm; as in the released code it is the mean over words and dimensions.
+            outputs.loss = nn.functional.mse_loss(outputs.word_embeddings, labels.to(self.dtype))
+        if return_dict is None:
+            return_dict = self.config.return_dict
+        return outputs if return_dict else outputs.to_tuple()
+
+    def save_pretrained(
+        self, save_directory: str | os.PathLike, *args: Any, include_encoder: bool = True, **kwargs: Any
+    ) -> None:
+        """Saves the model; with `include_encoder=False` without the encoder's weights (slim).
+
+        A slim checkpoint records the encoder's name and the fingerprint of its embeddings. `from_pretrained` then loads
+        the encoder from that name, or takes one given as `encoder=`, and refuses one with another fingerprint.
+        """
+        if self.config.has_context:
+            self.config.embedding_fingerprint = embedding_fingerprint(self.get_input_embeddings().weight)
+        if not include_encoder:
+            state_dict = kwargs.pop("state_dict", None) or self.state_dict()
+            kwargs["state_dict"] = {key: value for key, value in state_dict.items() if not key.startswith("encoder.")}
+        self.config.encoder_included = include_encoder or not self.config.has_context
+        try:
+            super().save_pretrained(save_directory, *args, **kwargs)
+        finally:
+            self.config.encoder_included = True
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        pretrained_model_name_or_path: str | os.PathLike | None,
+        *model_args: Any,
+        encoder: str | os.PathLike | PreTrainedModel | None = None,
+        **kwargs: Any,
+    ) -> "BertramModel":
+        """Loads a model, self-contained or slim.
+
+        Args:
+            pretrained_model_name_or_path: Folder or Hub name.
+            encoder: For a slim checkpoint: the encoder, if it is not to be loaded from the recorded name.
+
+        Raises:
+            ValueError: If the weights are not finite, or a slim checkpoint is given an encoder with other embeddings.
+        """
+        config = kwargs.get("config")
+        if config is None and pretrained_model_name_or_path is not None:
+            hub_arguments = {name: kwargs[name] for name in HUB_ARGUMENTS if name in kwargs}
+            config = cls.config_class.from_pretrained(pretrained_model_name_or_path, **hub_arguments)
+        if config is not None and not config.encoder_included:
+            kwargs["state_dict"] = cls._slim_state_dict(pretrained_model_name_or_path, config, encoder, kwargs)
+            config.encoder_included = True
+            kwargs["config"] = config
+            pretrained_model_name_or_path = None
+        loaded = super().from_pretrained(pretrained_model_name_or_path, *model_args, **kwargs)
+        model = loaded[0] if isinstance(loaded, tuple) else loaded
+        model.freeze_parts()  # loading builds parameters anew
+        model.eval()
+        for name, parameter in model.named_parameters():
+            if not parameter.is_meta and not parameter.isfinite().all():
+                raise ValueError(f"The weight {name} of this checkpoint holds NaN or infinity; the file is damaged.")
+        return loaded
+
+    @staticmethod
+    def _slim_state_dict(
+        path: Any, config: BertramConfig, encoder: Any, kwargs: dict[str, Any]
+    ) -> dict[str, torch.Tensor]:
+        """Joins the weights of a slim checkpoint with those of its encoder."""
+        hub_arguments = {name: kwargs[name] for name in HUB_ARGUMENTS if name in kwargs}
+        slim = load_file(cached_file(path, "model.safetensors", **hub_arguments))
+        if encoder is None:
+            encoder = config.encoder_name_or_path
+            if encoder is None:
+                raise ValueError("This checkpoint was saved without its encoder and names none: give encoder=.")
+        if not isinstance(encoder, PreTrainedModel):
+            encoder = AutoModel.from_pretrained(encoder)
+        encoder = encoder.base_model
+        found = embedding_fingerprint(encoder.get_input_embeddings().weight)
+        if found != config.embedding_fingerprint:
+            raise ValueError(
+                f"This checkpoint belongs to an encoder with embeddings {config.embedding_fingerprint} "
+                f"({config.encoder_name_or_path}); {encoder.name_or_path or type(encoder).__name__} has {found}. "
+                "Give the encoder that it was trained for."
+            )
+        expected = build_encoder_keys(config)
+        return slim | {
+            f"encoder.{key}": value.clone() for key, value in encoder.state_dict().items() if key in expected
+        }
+
+
+HUB_ARGUMENTS = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
+
+
+def build_encoder_keys(config: BertramConfig) -> set[str]:
+    """Returns the names of the encoder's weights, without the pooler."""
+    with torch.device("meta"):
+        return set(build_encoder(config.text_config).state_dict())
+
+
+def _build_form_encoder(config: BertramConfig) -> nn.Module:
+    if config.form_encoder == "lstm":
+        return CharacterLSTM(
+            config.form_vocab_size, config.character_embedding_size, config.character_hidden_size, config.embedding_size
+        )
+    if config.form_encoder == "cnn":
+        return CharacterCNN(config.form_vocab_size, config.character_embedding_size, config.embedding_size)
+    return NgramEncoder(config.form_vocab_size, config.embedding_size, config.ngram_dropout)
+
+
+def index_words(num_contexts: torch.Tensor, total: int) -> torch.Tensor:
+    """Returns for each of `total` contexts the index (C,) of its word."""
+    words = torch.arange(len(num_contexts), device=num_contexts.device)
+    return words.repeat_interleave(num_contexts, output_size=total)
+
+
+def sum_by_word(values: torch.Tensor, word_indices: torch.Tensor, num_words: int) -> torch.Tensor:
+    """Sums rows (C, ...) that belong to the same word into (W, ...)."""
+    return values.new_zeros(num_words, *values.shape[1:]).index_add(0, word_indices, values)
+
+
+BertramModel.register_for_auto_class("AutoModel")
+BertramConfig.register_for_auto_class()

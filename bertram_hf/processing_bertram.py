@@ -1,0 +1,398 @@
+"""Words and contexts to tensors."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Literal, get_args
+
+import regex
+import torch
+from transformers import AutoTokenizer, BatchFeature, PreTrainedTokenizerBase, ProcessorMixin
+from transformers.utils import cached_file, logging
+
+from .form_tokenization import FORM_VOCAB_NAME, PAD_ID, FormTokenizer
+from .word_matching import (
+    WordError,
+    check_contexts,
+    check_word,
+    normalize_text,
+    replace_surrogates,
+    truncation_span,
+    word_pattern,
+)
+
+logger = logging.get_logger(__name__)
+
+Match = Literal["word", "whitespace"]
+Prefix = Literal["none", "colon", "quotes"]
+PREFIX_OF_MODE: dict[str, Prefix] = {"add": "colon", "add-quotes": "quotes"}
+# Positions that the released code keeps free: special tokens, prefix and one to spare.
+RESERVED_TOKENS: dict[str, int] = {"none": 3, "colon": 5, "quotes": 7}
+WORD_NOT_FOUND = "word not found"
+
+
+@dataclass
+class EncodedWord:
+    """One word, ready to be padded into a batch.
+
+    Attributes:
+        word: The word as given.
+        form_ids: Ids of its n-grams or characters; empty if the processor has no form vocabulary.
+        input_ids: Token ids of each used context, special tokens and prefix included.
+        mask_positions: Where the word's (first) mask stands in each used context.
+        used: Index of each used context among those given.
+        dropped: Why each other context was not used, by its index.
+    """
+
+    word: str
+    form_ids: list[int]
+    input_ids: list[list[int]] = field(default_factory=list)
+    mask_positions: list[int] = field(default_factory=list)
+    used: list[int] = field(default_factory=list)
+    dropped: dict[int, str] = field(default_factory=dict)
+
+
+class BertramProcessor(ProcessorMixin):
+    """Turns words and their contexts into the inputs of a [`BertramModel`].
+
+    Every occurrence of the word in a context becomes the mask token; the first one is read. A context that is too long
+    is cut so that the first mask comes to stand in the middle. A context without its word is dropped and reported.
+
+    Args:
+        tokenizer: The encoder's tokenizer. It must have a mask token.
+        form: The n-gram or character vocabulary; None for context-only models.
+        max_length: Longest input, special tokens and prefix included.
+        prefix: What stands before the context: nothing, `form :` (mode add) or `" form " :` (mode add-quotes).
+        match: `"word"` finds whole words, ignoring case if the tokenizer does, and takes special tokens in user text
+            as plain text. `"whitespace"` is the released behaviour: only white-space tokens that equal the word, and
+            special tokens in the text act as such.
+        separator: The symbol that ends the prefix.
+
+    Example:
+        >>> processor = BertramProcessor.from_encoder("bert-base-uncased", mode="context")  # doctest: +SKIP
+        >>> batch = processor(["kumquat"], [["She peeled a kumquat."]])  # doctest: +SKIP
+        >>> batch["mask_positions"]  # doctest: +SKIP
+        tensor([4])
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        form: FormTokenizer | None = None,
+        max_length: int = 96,
+        prefix: str = "none",
+        match: str = "word",
+        separator: str = ":",
+    ) -> None:
+        for name, value, choices in (("prefix", prefix, get_args(Prefix)), ("match", match, get_args(Match))):
+            if value not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
+        if max_length <= RESERVED_TOKENS[prefix]:
+            raise ValueError(
+                f"max_length must be above {RESERVED_TOKENS[prefix]} with prefix {prefix!r}; got {max_length}."
+            )
+        super().__init__(tokenizer)
+        self.form = form
+        self.max_length = max_length
+        self.prefix = prefix
+        self.match = match
+        self.separator = separator
+        self._read_tokenizer()
+
+    def _read_tokenizer(self) -> None:
+        """Looks up once what the encoding of every context needs from the tokenizer."""
+        tokenizer = self.tokenizer
+        if tokenizer.mask_token is None:
+            raise ValueError(
+                f"{type(tokenizer).__name__} has no mask token, so contexts cannot be masked. "
+                "BERTRAM needs a masked language model's tokenizer, such as BERT's or RoBERTa's."
+            )
+        first, last = tokenizer.cls_token_id, tokenizer.sep_token_id
+        first = tokenizer.bos_token_id if first is None else first
+        last = tokenizer.eos_token_id if last is None else last
+        if first is None or last is None:
+            raise ValueError(f"{type(tokenizer).__name__} has no CLS and SEP (or BOS and EOS) token; give it both.")
+        self._mask_id = tokenizer.mask_token_id
+        # RoBERTa's quote is the one with a leading space, its colon the one without, as in the released code.
+        if self.prefix == "colon":
+            self._head = [first, last, self._last_id(self.separator)]
+        elif self.prefix == "quotes":
+            quote = self._last_id(' "')
+            self._head = [first, quote, last, quote, self._last_id(self.separator)]
+        else:
+            self._head = [first]
+        self._tail = [last]
+        self.lower_case = self.match == "word" and is_uncased(tokenizer)
+        mask = tokenizer.added_tokens_decoder.get(self._mask_id)
+        self._mask_takes_space = (getattr(mask, "lstrip", False), getattr(mask, "rstrip", False))
+        special_tokens = sorted(tokenizer.all_special_tokens, key=len, reverse=True)
+        self._special_pattern = regex.compile(f"({'|'.join(map(regex.escape, special_tokens))})")
+
+    def _last_id(self, text: str) -> int:
+        ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        if not ids or ids[-1] == self.tokenizer.unk_token_id:
+            raise ValueError(f"The tokenizer has no token for {text.strip()!r}, which prefix {self.prefix!r} needs.")
+        return ids[-1]
+
+    @classmethod
+    def from_encoder(
+        cls,
+        encoder: str | os.PathLike | PreTrainedTokenizerBase,
+        *,
+        mode: str = "add",
+        form_words: Iterable[str] | None = None,
+        form_encoder: str = "ngram",
+        match: Match = "word",
+        max_length: int = 96,
+    ) -> "BertramProcessor":
+        """Builds the processor of a new model.
+
+        Args:
+            encoder: Name or path of the encoder, or its tokenizer.
+            mode: The model's mode; it decides the prefix.
+            form_words: Word types from which the form vocabulary is built: every n-gram that occurs in at least four of
+                them. Needed by all modes but `"context"`.
+            form_encoder: The model's form encoder; it decides between n-grams and characters.
+            match: How words are found.
+            max_length: Longest input.
+        """
+        tokenizer = encoder if isinstance(encoder, PreTrainedTokenizerBase) else AutoTokenizer.from_pretrained(encoder)
+        processor = cls(tokenizer, max_length=max_length, prefix=PREFIX_OF_MODE.get(mode, "none"), match=match)
+        if mode != "context":
+            if form_words is None:
+                raise ValueError(f"Mode {mode!r} has a form part: give form_words, the words to take n-grams from.")
+            processor.form = FormTokenizer.from_words(
+                map(processor.normalize_word, form_words), unit="ngram" if form_encoder == "ngram" else "character"
+            )
+        return processor
+
+    def normalize_word(self, word: str) -> str:
+        """Returns the spelling that the form part sees: as given for white-space matching, else composed and, if the
+        tokenizer ignores case, lower-cased."""
+        if self.match == "whitespace":
+            return word
+        word = " ".join(normalize_text(word).split())
+        return word.lower() if self.lower_case else word
+
+    def encode(self, words: Sequence[str], contexts: Sequence[Sequence[str]] | None = None) -> list[EncodedWord]:
+        """Encodes words with their contexts; all contexts go through the tokenizer in one call.
+
+        Args:
+            words: W words.
+            contexts: For each word its contexts; None for no contexts at all.
+
+        Raises:
+            TypeError: If a word is not a string or its contexts are not a list of strings.
+            WordError: If a word is empty or, for white-space matching, where the released code fails.
+        """
+        if contexts is None:
+            contexts = [[]] * len(words)
+        if isinstance(words, str) or len(words) != len(contexts):
+            raise ValueError(
+                "Give a list of words and, for each word, a list of contexts; got "
+                f"{'one string' if isinstance(words, str) else f'{len(words)} words'} and {len(contexts)} lists."
+            )
+        encoded: list[EncodedWord] = []
+        parts: list[list[str | int]] = []
+        for word, word_contexts in zip(words, contexts, strict=True):
+            entry = EncodedWord(word, form_ids=self.encode_form(word))
+            for index, context_parts in enumerate(self.locate(word, word_contexts)):
+                if context_parts is None:
+                    entry.dropped[index] = WORD_NOT_FOUND
+                else:
+                    entry.used.append(index)
+                    parts.append(context_parts)
+            encoded.append(entry)
+        rows = zip(*self.encode_located(parts), strict=True)
+        for entry in encoded:
+            for input_ids, mask_position in islice(rows, len(entry.used)):
+                entry.input_ids.append(input_ids)
+                entry.mask_positions.append(mask_position)
+        return encoded
+
+    def encode_form(self, word: str) -> list[int]:
+        """Returns the ids of a word's n-grams or characters; none if the processor has no form vocabulary."""
+        return [] if self.form is None else self.form([self.normalize_word(word)])[0]
+
+    def encode_located(self, located: Sequence[list[str | int]]) -> tuple[list[list[int]], list[int]]:
+        """Tokenises contexts that `locate` has cut, in one call, and truncates them.
+
+        Returns:
+            The token ids of each context, special tokens and prefix included, and the position of its first mask.
+        """
+        budget = self.max_length - RESERVED_TOKENS[self.prefix]
+        input_ids: list[list[int]] = []
+        mask_positions: list[int] = []
+        for ids in self._tokenize(located):
+            mask_index = ids.index(self._mask_id)
+            start, end = truncation_span(len(ids), mask_index, budget)
+            input_ids.append(self._head + ids[start:end] + self._tail)
+            mask_positions.append(len(self._head) + mask_index - start)
+        return input_ids, mask_positions
+
+    def locate(self, word: str, contexts: Sequence[str]) -> list[list[str | int] | None]:
+        """Cuts each context at the word: text to tokenise and mask ids in turn, or None if the word is not there.
+
+        Raises:
+            TypeError, WordError: As `encode`.
+        """
+        check_word(word, whitespace=self.match == "whitespace")
+        check_contexts(word, contexts)
+        if self.match == "word":
+            pattern = word_pattern(word, ignore_case=self.lower_case)
+            return [self._cut(pattern.split(normalize_text(replace_surrogates(context)))) for context in contexts]
+        located = [self._cut_released(word, context) for context in contexts]
+        self._check_as_released(word, located)
+        return [parts if self._mask_id in parts else None for parts in located]
+
+    def _cut(self, segments: list[str]) -> list[str | int] | None:
+        if len(segments) == 1:
+            return None
+        # RoBERTa's mask stands for " word", space included; BERT does not care.
+        takes_left, takes_right = self._mask_takes_space
+        last = len(segments) - 1
+        parts: list[str | int] = []
+        for index, segment in enumerate(segments):
+            if takes_left and index < last:
+                segment = segment.rstrip()
+            if takes_right and index > 0:
+                segment = segment.lstrip()
+            parts += [segment] if index == last else [segment, self._mask_id]
+        return parts
+
+    def _cut_released(self, word: str, context: str) -> list[str | int]:
+        """Splits at white space, masks what equals the word, then splits at special tokens as transformers 2.1 did."""
+        pieces = (self.tokenizer.mask_token if piece == word else piece for piece in context.split())
+        parts: list[str | int] = []
+        for index, part in enumerate(self._special_pattern.split(replace_surrogates(" ".join(pieces)))):
+            if index % 2:
+                parts.append(self.tokenizer.convert_tokens_to_ids(part))
+            elif part.strip():
+                # With a leading space, which byte-level tokenizers see and BERT's does not.
+                parts.append(" " + part.strip())
+        return parts
+
+    def _check_as_released(self, word: str, located: list[list[str | int]]) -> None:
+        """Raises where the released code does: on a too long context without the word, and if none has it."""
+        lacking = [parts for parts in located if self._mask_id not in parts]
+        budget = self.max_length - RESERVED_TOKENS[self.prefix]
+        if any(len(ids) > budget for ids in self._tokenize(lacking)):
+            raise WordError(
+                f"A context of {word!r} is longer than {budget} tokens and does not hold the word between white space, "
+                'on which the released code fails. Remove it, or use match="word".'
+            )
+        if located and len(lacking) == len(located):
+            raise WordError(
+                f"None of the {len(located)} contexts of {word!r} holds it as a token between white space, on which "
+                'the released code fails. Give contexts with the word, or use match="word".'
+            )
+
+    def _tokenize(self, parts: Sequence[list[str | int]]) -> list[list[int]]:
+        """Returns the token ids of contexts that were cut into texts and ids."""
+        texts = [part for context_parts in parts for part in context_parts if isinstance(part, str)]
+        tokens = iter(
+            self.tokenizer(
+                texts or [""],  # a tokenizer does not take an empty list
+                add_special_tokens=False,
+                split_special_tokens=True,  # a literal "[MASK]" in user text is text
+                return_attention_mask=False,
+                return_token_type_ids=False,
+                verbose=False,
+            )["input_ids"]
+        )
+        return [
+            [id_ for part in context_parts for id_ in (next(tokens) if isinstance(part, str) else (part,))]
+            for context_parts in parts
+        ]
+
+    def __call__(self, words: str | Sequence[str], contexts: Sequence[Any] | None = None) -> BatchFeature:
+        """Encodes and pads words with their contexts.
+
+        Args:
+            words: A word, or W words.
+            contexts: The contexts of the word (a list of strings), or a list of such lists. Contexts without their word
+                are dropped and counted in a warning; `encode` tells which.
+
+        Returns:
+            Tensors for [`BertramModel`]: `form_ids` (W, N), `input_ids` and `attention_mask` (C, T),
+            `mask_positions` (C,) and `num_contexts` (W,).
+        """
+        if isinstance(words, str):
+            words, contexts = [words], None if contexts is None else [contexts]
+        encoded = self.encode(words, contexts)
+        num_dropped = sum(len(entry.dropped) for entry in encoded)
+        if num_dropped:
+            examples = ", ".join(repr(entry.word) for entry in encoded if entry.dropped)[:200]
+            logger.warning(f"{num_dropped} contexts do not hold their word and were dropped. Words: {examples}.")
+        return self.pad_words(encoded)
+
+    def pad_words(self, encoded: Sequence[EncodedWord]) -> BatchFeature:
+        """Pads encoded words on the right into one batch; see `__call__` for the tensors."""
+        features: dict[str, torch.Tensor] = {}
+        if self.form is not None:
+            features["form_ids"] = pad_rows([entry.form_ids for entry in encoded], PAD_ID)
+        rows = [ids for entry in encoded for ids in entry.input_ids]
+        if rows:
+            features |= self.pad_contexts(rows, [p for entry in encoded for p in entry.mask_positions])
+        features["num_contexts"] = torch.tensor([len(entry.used) for entry in encoded])
+        return BatchFeature(features)
+
+    def pad_contexts(self, input_ids: list[list[int]], mask_positions: list[int]) -> dict[str, torch.Tensor]:
+        """Pads C contexts on the right: `input_ids` and `attention_mask` (C, T), `mask_positions` (C,)."""
+        pad_id = self.tokenizer.pad_token_id or 0
+        lengths = torch.tensor([len(row) for row in input_ids])
+        padded = pad_rows(input_ids, pad_id)
+        return {
+            "input_ids": padded,
+            "attention_mask": (torch.arange(padded.shape[1]) < lengths[:, None]).long(),
+            "mask_positions": torch.tensor(mask_positions),
+        }
+
+    @property
+    def model_input_names(self) -> list[str]:
+        return ["form_ids", "input_ids", "attention_mask", "mask_positions", "num_contexts"]
+
+    def to_dict(self) -> dict[str, Any]:
+        # The form vocabulary has a file of its own.
+        return {key: value for key, value in super().to_dict().items() if key != "form"}
+
+    def save_pretrained(self, save_directory: str | os.PathLike, push_to_hub: bool = False, **kwargs: Any) -> list[str]:
+        if self.form is not None:
+            os.makedirs(save_directory, exist_ok=True)
+            self.form.save(os.path.join(save_directory, FORM_VOCAB_NAME))
+        return super().save_pretrained(str(save_directory), push_to_hub=push_to_hub, **kwargs)
+
+    @classmethod
+    def get_processor_dict(
+        cls, pretrained_model_name_or_path: str | os.PathLike, **kwargs: Any
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        processor_dict, unused = super().get_processor_dict(pretrained_model_name_or_path, **kwargs)
+        names = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
+        form_file = cached_file(
+            pretrained_model_name_or_path,
+            FORM_VOCAB_NAME,
+            _raise_exceptions_for_missing_entries=False,
+            **{name: kwargs[name] for name in names if kwargs.get(name) is not None},
+        )
+        if form_file is not None:
+            processor_dict["form"] = FormTokenizer.from_file(form_file)
+        return processor_dict, unused
+
+
+def is_uncased(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether the tokenizer lower-cases its input."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return bool(getattr(tokenizer, "do_lower_case", False))
+    return backend.normalizer is not None and backend.normalizer.normalize_str("A").strip() == "a"
+
+
+def pad_rows(rows: Sequence[Sequence[int]], pad_id: int) -> torch.Tensor:
+    """Pads lists of ids on the right into one tensor."""
+    return torch.nn.utils.rnn.pad_sequence(
+        [torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True, padding_value=pad_id
+    )
+
+
+BertramProcessor.register_for_auto_class()

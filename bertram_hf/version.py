@@ -1,0 +1,3 @@
+"""The package's version, in a file that can be read without importing the package."""
+
+__version__ = "0.1.0"
