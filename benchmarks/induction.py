@@ -1,59 +1,61 @@
-"""Speed and memory of `induce_vectors` against the loop of the released code, in one run on one machine.
+"""Speed and memory of `induce_vectors` beside the loop of the released code, in one run on one machine.
 
-    python benchmarks/induction.py --threads 2 --json induction.json    # about three minutes
+    python benchmarks/induction.py --threads 2 --json induction.json
     python benchmarks/induction.py --threads 2 --memory
 
 The released loop is written anew: one word at a time, contexts tokenised one by one and padded to `max_length`, all
-layers at all positions with eager attention. It runs on the same weights (BERT-base size, random) and today's kernels;
-both must agree before they are timed.
+layers at all positions, eager attention. It has the same weights (BERT-base size, random) and today's kernels.
+On a machine that does other work, set OMP_WAIT_POLICY=passive: threads that spin for each other cost up to ten times.
 """
 
 import argparse
 import json
-import platform
 import random
 import resource
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
-from transformers import AutoTokenizer, BertConfig
+from transformers import AutoTokenizer, BertConfig, PreTrainedModel
 
 from bertram_hf import BertramConfig, BertramModel, BertramProcessor, induce_vectors
 from bertram_hf.context_encoders import build_encoder
-from bertram_hf.modeling_bertram import EPSILON, FORM_POSITIONS
 
-MODES = ("context", "shallow", "replace", "add", "add-quotes")
+Contexts = dict[str, list[str]]
 MAX_LENGTH = 96
-# Contexts per word and words: 64 contexts for each setting, so that there is something to sort.
+# Contexts per word, and words: 64 contexts in each call, so that there is something to sort.
 SETTINGS = ((1, 64), (4, 16), (16, 4))
-SYLLABLES = [consonants + vowel for consonants in ("b", "d", "gr", "k", "l", "m", "n", "st", "t") for vowel in "aeiou"]
+SYLLABLES = [consonant + vowel for consonant in ("b", "d", "gr", "k", "l", "m", "n", "st", "t") for vowel in "aeiou"]
 
 
-def build_processor(mode: str) -> BertramProcessor:
-    """Builds a processor with a small WordPiece vocabulary: words of two syllables, and single ones as later pieces."""
+def build(mode: str, seed: int, **encoder_fields: int) -> tuple[BertramModel, BertramProcessor]:
+    """Random weights and a small WordPiece vocabulary: words of two syllables, single ones as later pieces."""
     words = [first + second for first in SYLLABLES for second in SYLLABLES]
-    special_tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", '"', ":"]
+    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ":", *words, *("##" + syllable for syllable in SYLLABLES)]
     with tempfile.TemporaryDirectory() as folder:
-        vocab = special_tokens + words + ["##" + syllable for syllable in SYLLABLES]
-        (Path(folder) / "vocab.txt").write_text("\n".join(vocab), encoding="utf-8")
-        (Path(folder) / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
+        Path(folder, "vocab.txt").write_text("\n".join(vocab), encoding="utf-8")
+        Path(folder, "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
         tokenizer = AutoTokenizer.from_pretrained(folder)
-    return BertramProcessor.from_encoder(tokenizer, mode=mode, form_words=words, max_length=MAX_LENGTH)
+    processor = BertramProcessor.from_encoder(tokenizer, mode=mode, form_words=words, max_length=MAX_LENGTH)
+    num_units = 2 if processor.form is None else len(processor.form)
+    torch.manual_seed(seed)
+    config = BertramConfig(text_config=BertConfig(**encoder_fields), mode=mode, form_vocab_size=num_units)
+    return BertramModel(config).eval(), processor
 
 
-def draw_contexts(num_words: int, num_contexts: int, seed: int) -> dict[str, list[str]]:
-    """Draws contexts of 5 to 75 words; with special tokens and prefix they have about 30 tokens on average."""
+def draw_contexts(num_words: int, num_contexts: int, seed: int) -> Contexts:
+    """Contexts of 5 to 75 words; with special tokens and prefix 30 tokens on average, standard deviation 12."""
     draw = random.Random(seed)
 
     def draw_context(word: str) -> str:
         length = min(max(round(draw.gammavariate(4.5, 5.0)), 5), 75)
-        pieces = ["".join(draw.choices(SYLLABLES, k=draw.choice((2, 2, 2, 2, 2, 2, 3)))) for _ in range(length)]
+        pieces = ["".join(draw.choices(SYLLABLES, k=2 if draw.random() < 0.85 else 3)) for _ in range(length)]
         pieces[draw.randrange(length)] = word
         return " ".join(pieces)
 
@@ -61,76 +63,89 @@ def draw_contexts(num_words: int, num_contexts: int, seed: int) -> dict[str, lis
     return {word: [draw_context(word) for _ in range(num_contexts)] for word in words}
 
 
-class ReleasedLoop:
-    """Induction as timoschick/bertram does it, on the weights of `model`."""
-
-    def __init__(self, model: BertramModel, processor: BertramProcessor) -> None:
-        self.model, self.processor = model, processor
-        text_config = BertConfig(**model.config.text_config.to_dict() | {"attn_implementation": "eager"})
-        self.encoder = build_encoder(text_config).eval()
-        self.encoder.load_state_dict(model.encoder.state_dict(), assign=True)
-
-    @torch.no_grad()
-    def __call__(self, word: str, contexts: list[str]) -> torch.Tensor:
-        """Returns the vector (H,) of one word."""
-        model, mode = self.model, self.model.config.mode
-        rows = torch.arange(len(contexts))
-        input_ids = torch.zeros(len(contexts), MAX_LENGTH, dtype=torch.long)
-        attention_mask, token_type_ids = torch.zeros_like(input_ids), torch.zeros_like(input_ids)
-        mask_positions = torch.zeros_like(rows)
-        for row, context in enumerate(contexts):
-            encoded = self.processor.encode([word], [[context]])[0]
-            ids = torch.tensor(encoded.input_ids[0])
-            input_ids[row, : len(ids)] = ids
-            attention_mask[row, : len(ids)] = 1
-            mask_positions[row] = encoded.mask_positions[0]
-        inputs_embeds = self.encoder.get_input_embeddings()(input_ids)
-        if mode != "context":
-            form = model.encode_forms(torch.tensor([self.processor.encode_form(word)]))
-            if mode == "replace":
-                inputs_embeds[rows, mask_positions] = form
-            elif mode in FORM_POSITIONS:
-                inputs_embeds[:, FORM_POSITIONS[mode]] = form
-        hidden_states = self.encoder(
-            inputs_embeds=inputs_embeds, attention_mask=attention_mask, token_type_ids=token_type_ids
-        ).last_hidden_state
-        read = hidden_states[rows, mask_positions]  # (C, H)
-        projected = model.context_attention.projection(read)
-        scores = projected @ projected.T / projected.shape[-1] ** 0.5  # (C, C)
-        weights = scores.sum(dim=1) / (scores.sum() + EPSILON)
-        vector = model.output_map(weights @ read)
-        if mode == "shallow":
-            gate = torch.sigmoid(model.gate(torch.cat([vector, form[0]])))
-            vector = gate * vector + (1 - gate) * form[0]
-        return vector
+@torch.no_grad()
+def induce_as_released(
+    model: BertramModel, encoder: PreTrainedModel, processor: BertramProcessor, word: str, contexts: list[str]
+) -> torch.Tensor:
+    """Returns the vector (H,) of one word as timoschick/bertram computes it; `encoder` has eager attention."""
+    rows = torch.arange(len(contexts))
+    input_ids = torch.zeros(len(contexts), MAX_LENGTH, dtype=torch.long)
+    attention_mask, mask_positions = torch.zeros_like(input_ids), torch.zeros_like(rows)
+    for row, context in enumerate(contexts):
+        encoded = processor.encode([word], [[context]])[0]  # equal to the released one on these texts
+        length, mask_positions[row] = len(encoded.input_ids[0]), encoded.mask_positions[0]
+        input_ids[row, :length], attention_mask[row, :length] = torch.tensor(encoded.input_ids[0]), 1
+    inputs_embeds = encoder.get_input_embeddings()(input_ids)
+    if model.config.mode == "add":
+        inputs_embeds[:, 1] = model.encode_forms(torch.tensor([processor.encode_form(word)]))
+    inputs = {"attention_mask": attention_mask, "token_type_ids": torch.zeros_like(input_ids)}
+    context_embeddings = encoder(inputs_embeds=inputs_embeds, **inputs).last_hidden_state[rows, mask_positions]
+    projected = model.context_attention.projection(context_embeddings)
+    scores = projected @ projected.T / projected.shape[-1] ** 0.5  # (C, C)
+    weights = scores.sum(dim=1) / (scores.sum() + 1e-12)
+    return model.output_map(weights @ context_embeddings)
 
 
-def build_model(processor: BertramProcessor, mode: str, seed: int, **encoder_fields: int) -> BertramModel:
-    torch.manual_seed(seed)
-    form_vocab_size = 2 if processor.form is None else len(processor.form)
-    return BertramModel(
-        BertramConfig(text_config=BertConfig(**encoder_fields), mode=mode, form_vocab_size=form_vocab_size)
-    ).eval()
+def time_setting(model: BertramModel, processor: BertramProcessor, contexts: Contexts, num: int) -> dict[str, Any]:
+    """Times the two `num` times in turn, so that whatever else the machine does hits both."""
+    encoder = build_encoder(BertConfig(**model.config.text_config.to_dict(), attn_implementation="eager")).eval()
+    encoder.load_state_dict(model.encoder.state_dict(), assign=True)
+    seconds: list[tuple[float, float]] = []
+    difference = 0.0
+    for repetition in range(num + 1):
+        start = time.perf_counter()
+        expected = torch.stack([induce_as_released(model, encoder, processor, *item) for item in contexts.items()])
+        middle = time.perf_counter()
+        vectors = induce_vectors(model, processor, contexts, show_progress=False)
+        end = time.perf_counter()
+        difference = max(difference, (vectors.embeddings - expected).abs().max().item())
+        if difference > 1e-4:
+            raise SystemExit(f"Expected equal vectors up to 1e-4; the largest difference is {difference:.1e}.")
+        if repetition > 0:  # the first one checks that both agree, and warms up
+            seconds.append((middle - start, end - middle))
+    encoded = processor.encode(list(contexts), list(contexts.values()))
+    tokens = statistics.mean(len(ids) for entry in encoded for ids in entry.input_ids)
+    released, ours = map(statistics.median, zip(*seconds, strict=True))
+    return {"tokens": tokens, "seconds": seconds, "released": released, "ours": ours, "difference": difference}
 
 
-def compare_speed(mode: str, repetitions: int, seed: int) -> list[dict[str, float]]:
-    """Times both ways in turn, so that what else the machine does hits both."""
-    processor = build_processor(mode)
-    model = build_model(processor, mode, seed)
-    released = ReleasedLoop(model, processor)
-    print(f"{'contexts/word':>13} {'tokens/context':>14} {'released w/s':>12} {'ours w/s':>9} {'ratio':>6} {'max diff':>9}")
-    results = []
-    for num_contexts, num_words in SETTINGS:
-        contexts = draw_contexts(num_words, num_contexts, seed)
-        lengths = [len(ids) for entry in processor.encode(list(contexts), list(contexts.values())) for ids in entry.input_ids]
-        seconds: dict[str, list[float]] = {"released": [], "ours": []}
-        for _ in range(repetitions):
-            start = time.perf_counter()
-            expected = torch.stack([released(word, contexts[word]) for word in contexts])
-            middle = time.perf_counter()
-            vectors = induce_vectors(model, processor, contexts, show_progress=False)
-            seconds["released"].append(middle - start)
-            seconds["ours"].append(time.perf_counter() - middle)
-            difference = (vectors.embeddings - expected).abs().max().item()
-            assert difference <= 1e-4, f"The two ways differ by {difference:.1e}; at most 1e-4 is rounding."
-        medians = {name: statistics.median(values) for name, values in seconds.items()}
+def measure_memory(num_contexts: int, seed: int) -> float:
+    """Returns the peak memory of this process in MB after one word with `num_contexts` contexts (hidden size 64)."""
+    model, processor = build(
+        "add", seed, hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=256
+    )
+    induce_vectors(model, processor, draw_contexts(1, num_contexts, seed), show_progress=False)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mode", choices=("add", "context"), default="add")
+    for name, default in (("--threads", 2), ("--repetitions", 5), ("--seed", 0)):
+        parser.add_argument(name, type=int, default=default)
+    parser.add_argument("--memory", action="store_true", help="measure peak memory instead of speed")
+    parser.add_argument("--json", metavar="OUT", help="write settings and results to this file")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    results: dict[int, Any] = {}
+    if arguments.memory:
+        for num_contexts in (2_000, 20_000):
+            with ProcessPoolExecutor(1, get_context("spawn")) as pool:  # a process of its own for each peak
+                results[num_contexts] = pool.submit(measure_memory, num_contexts, arguments.seed).result()
+            print(f"one word with {num_contexts:6} contexts: peak memory {results[num_contexts]:.0f} MB")
+    else:
+        model, processor = build(arguments.mode, arguments.seed)
+        print("contexts/word  words  tokens/context  released (s)  ours (s)  ratio  largest difference")
+        for num_contexts, num_words in SETTINGS:
+            contexts = draw_contexts(num_words, num_contexts, arguments.seed)
+            result = results[num_contexts] = time_setting(model, processor, contexts, arguments.repetitions)
+            result["ratio"] = result["released"] / result["ours"]
+            print(f"{num_contexts:13} {num_words:6} {result['tokens']:15.1f} {result['released']:13.2f}", end="")
+            print(f" {result['ours']:9.2f} {result['ratio']:6.2f} {result['difference']:19.1e}", flush=True)
+    if arguments.json:
+        versions = {"torch": torch.__version__, "transformers": transformers.__version__}
+        Path(arguments.json).write_text(json.dumps(vars(arguments) | versions | {"results": results}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

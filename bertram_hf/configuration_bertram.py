@@ -106,11 +106,12 @@ class BertramConfig(PreTrainedConfig):
         if self.embedding_size is None:
             self.embedding_size = getattr(self.text_config, "embedding_size", None) or self.text_config.hidden_size
         super().__post_init__(**kwargs)
+        self.validate_choices()
 
     def validate_choices(self) -> None:
         """Raises a ValueError that lists the choices if a closed field holds something else.
 
-        `@strict` calls it on construction and before saving.
+        Called on construction and, by `@strict`, before saving.
         """
         for name, choices in (
             ("mode", get_args(Mode)),

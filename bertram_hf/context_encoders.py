@@ -69,6 +69,9 @@ def read_at_positions(
 ) -> torch.Tensor:
     """Returns the encoder's last hidden state at one position of each input.
 
+    Of encoders with BERT's layers, the last one is run at these positions only, unless accelerate has spread the layers
+    over devices, which needs whole layers.
+
     Args:
         encoder: Any encoder that takes `inputs_embeds`.
         inputs_embeds: (C, T, H).
@@ -79,7 +82,7 @@ def read_at_positions(
         (C, hidden).
     """
     rows = torch.arange(len(positions), device=positions.device)
-    if encoder.config.model_type in BERT_LAYERED_TYPES and not encoder.config.is_decoder:
+    if encoder.config.model_type in BERT_LAYERED_TYPES and not hasattr(encoder.encoder.layer[-1], "_hf_hook"):
         return _read_bert_layers(encoder, inputs_embeds, attention_mask, rows, positions)
     return encoder(inputs_embeds=inputs_embeds, attention_mask=attention_mask).last_hidden_state[rows, positions]
 

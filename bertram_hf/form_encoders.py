@@ -15,8 +15,7 @@ class NgramEncoder(nn.Module):
 
     def __init__(self, vocab_size: int, embedding_size: int, dropout: float) -> None:
         super().__init__()
-        # Not nn.EmbeddingBag: Transformers does not initialise one that is missing from a checkpoint.
-        self.embeddings = nn.Embedding(vocab_size, embedding_size)
+        self.embeddings = nn.EmbeddingBag(vocab_size, embedding_size, mode="sum")
         self.dropout = dropout
 
     def forward(self, form_ids: torch.Tensor) -> torch.Tensor:
@@ -30,7 +29,7 @@ class NgramEncoder(nn.Module):
         kept_mask = kept_mask | (is_empty & (torch.arange(form_ids.shape[1], device=form_ids.device) == 0))
         weights = kept_mask.to(self.embeddings.weight.dtype)
         weights = weights / weights.sum(dim=1, keepdim=True)
-        return nn.functional.embedding_bag(form_ids, self.embeddings.weight, per_sample_weights=weights, mode="sum")
+        return self.embeddings(form_ids, per_sample_weights=weights)
 
 
 class CharacterLSTM(nn.Module):

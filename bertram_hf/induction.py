@@ -1,12 +1,12 @@
 """One call that induces the vectors of many words."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal
 
 import torch
 from tqdm.auto import tqdm
-from transformers.utils import logging
 
 from .embedding_space import embedding_fingerprint
 from .form_tokenization import PAD_ID
@@ -15,7 +15,7 @@ from .processing_bertram import PREFIX_OF_MODE, WORD_NOT_FOUND, BertramProcessor
 from .word_matching import WordError
 from .word_vectors import WordVectors
 
-logger = logging.get_logger(__name__)
+logger = logging.getLogger(__name__)
 
 # How many contexts are tokenised and sorted by length at a time.
 CONTEXTS_PER_WINDOW = 8192
@@ -114,7 +114,7 @@ def check_processor_fits(model: BertramModel, processor: BertramProcessor) -> No
         )
     prefix = PREFIX_OF_MODE.get(config.mode, "none")
     if processor.prefix != prefix:
-        logger.warning_once(
+        logger.warning(
             f"The model's mode {config.mode!r} goes with the prefix {prefix!r}, but the processor writes "
             f"{processor.prefix!r}. This is how some released checkpoints were trained; otherwise it is a mistake."
         )

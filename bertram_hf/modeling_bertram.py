@@ -2,12 +2,13 @@
 
 import copy
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 from safetensors.torch import load_file
 from torch import nn
+from torch.compiler import is_compiling
 from transformers import AutoModel, PreTrainedModel
 from transformers import initialization as init
 from transformers.utils import ModelOutput, cached_file
@@ -107,7 +108,7 @@ class BertramModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        if isinstance(module, nn.LSTM | nn.Conv1d):
+        if isinstance(module, nn.EmbeddingBag | nn.LSTM | nn.Conv1d):  # which the base class leaves as they are
             for parameter in module.parameters():
                 init.normal_(parameter, mean=0.0, std=self.config.initializer_range)
         else:
@@ -129,8 +130,11 @@ class BertramModel(PreTrainedModel):
             config_fields: Fields of [`BertramConfig`], such as `mode` and `form_vocab_size`.
 
         Raises:
-            ValueError: If the encoder cannot be used, with its name.
+            ValueError: If the encoder cannot be used, with its name, or a field is not known.
         """
+        unknown = config_fields.keys() - {field.name for field in fields(BertramConfig)}
+        if unknown:
+            raise ValueError(f"BertramConfig has no fields {sorted(unknown)}.")
         if isinstance(encoder, PreTrainedModel):
             encoder = copy.deepcopy(encoder.base_model)
         else:
@@ -140,11 +144,11 @@ class BertramModel(PreTrainedModel):
         if pooler_arguments(type(encoder)):
             encoder.pooler = None
         embeddings = encoder.get_input_embeddings().weight
+        config_fields.setdefault("encoder_name_or_path", encoder.name_or_path or None)
         config = BertramConfig(
             **(preset_fields(preset) if preset else {}) | config_fields,
             text_config=encoder.config,
             embedding_size=embeddings.shape[1],
-            encoder_name_or_path=encoder.name_or_path or None,
             embedding_fingerprint=embedding_fingerprint(embeddings),
             attn_implementation=encoder.config._attn_implementation,
         )
@@ -261,32 +265,35 @@ class BertramModel(PreTrainedModel):
             ValueError: If an input that the mode needs is missing, or a context-only model gets a word without
                 contexts.
         """
-        outputs = BertramOutput()
+        form_embeddings: Any = None
+        context_embeddings = context_weights = loss = None
         if self.config.has_form:
             if form_ids is None:
                 raise ValueError(f"Mode {self.config.mode!r} needs form_ids (W, N); use a processor with form=.")
-            outputs.form_embeddings = self.encode_forms(form_ids)
+            form_embeddings = self.encode_forms(form_ids)
+        elif input_ids is None or (num_contexts is not None and not is_compiling() and not num_contexts.all()):
+            raise ValueError("A context-only model cannot give a vector to a word without contexts.")
+        word_embeddings = form_embeddings
         if self.config.has_context and input_ids is not None:
             if mask_positions is None or num_contexts is None:
                 raise ValueError("Contexts need mask_positions (C,) and num_contexts (W,) beside input_ids (C, T).")
-            if not self.config.has_form and not num_contexts.all():
-                raise ValueError("A context-only model cannot give a vector to a word without contexts.")
             if attention_mask is None:
                 attention_mask = torch.ones_like(input_ids)
             per_context = None
-            if outputs.form_embeddings is not None:
-                per_context = outputs.form_embeddings[index_words(num_contexts, len(input_ids))]
-            outputs.context_embeddings = self.encode_contexts(input_ids, attention_mask, mask_positions, per_context)
-            outputs.word_embeddings, outputs.context_weights = self.combine(
-                outputs.form_embeddings, outputs.context_embeddings, num_contexts
-            )
-        elif self.config.has_form:
-            outputs.word_embeddings = outputs.form_embeddings
-        else:
-            raise ValueError("A context-only model cannot give a vector to a word without contexts.")
+            if self.config.has_form:
+                per_context = form_embeddings[index_words(num_contexts, len(input_ids))]
+            context_embeddings = self.encode_contexts(input_ids, attention_mask, mask_positions, per_context)
+            word_embeddings, context_weights = self.combine(form_embeddings, context_embeddings, num_contexts)
         if labels is not None:
             # The paper writes the squared norm; as in the released code it is the mean over words and dimensions.
-            outputs.loss = nn.functional.mse_loss(outputs.word_embeddings, labels.to(self.dtype))
+            loss = nn.functional.mse_loss(word_embeddings, labels.to(self.dtype))
+        outputs = BertramOutput(
+            loss=loss,
+            word_embeddings=word_embeddings,
+            context_weights=context_weights,
+            form_embeddings=form_embeddings,
+            context_embeddings=context_embeddings,
+        )
         if return_dict is None:
             return_dict = self.config.return_dict
         return outputs if return_dict else outputs.to_tuple()
@@ -299,7 +306,9 @@ class BertramModel(PreTrainedModel):
         A slim checkpoint records the encoder's name and the fingerprint of its embeddings. `from_pretrained` then loads
         the encoder from that name, or takes one given as `encoder=`, and refuses one with another fingerprint.
         """
-        if self.config.has_context:
+        if (
+            self.config.has_context and not self.get_input_embeddings().weight.is_meta
+        ):  # an offloaded one has not changed
             self.config.embedding_fingerprint = embedding_fingerprint(self.get_input_embeddings().weight)
         if not include_encoder:
             state_dict = kwargs.pop("state_dict", None) or self.state_dict()

@@ -1,28 +1,29 @@
 """Words and contexts to tensors."""
 
+import logging
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, get_args
 
-import regex
 import torch
 from transformers import AutoTokenizer, BatchFeature, PreTrainedTokenizerBase, ProcessorMixin
-from transformers.utils import cached_file, logging
+from transformers.utils import cached_file
 
 from .form_tokenization import FORM_VOCAB_NAME, PAD_ID, FormTokenizer
 from .word_matching import (
     WordError,
+    WordPattern,
     check_contexts,
     check_word,
     normalize_text,
     replace_surrogates,
     truncation_span,
-    word_pattern,
 )
 
-logger = logging.get_logger(__name__)
+logger = logging.getLogger(__name__)
 
 Match = Literal["word", "whitespace"]
 Prefix = Literal["none", "colon", "quotes"]
@@ -124,10 +125,8 @@ class BertramProcessor(ProcessorMixin):
             self._head = [first]
         self._tail = [last]
         self.lower_case = self.match == "word" and is_uncased(tokenizer)
-        mask = tokenizer.added_tokens_decoder.get(self._mask_id)
-        self._mask_takes_space = (getattr(mask, "lstrip", False), getattr(mask, "rstrip", False))
         special_tokens = sorted(tokenizer.all_special_tokens, key=len, reverse=True)
-        self._special_pattern = regex.compile(f"({'|'.join(map(regex.escape, special_tokens))})")
+        self._special_pattern = re.compile(f"({'|'.join(map(re.escape, special_tokens))})")
 
     def _last_id(self, text: str) -> int:
         ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -240,7 +239,7 @@ class BertramProcessor(ProcessorMixin):
         check_word(word, whitespace=self.match == "whitespace")
         check_contexts(word, contexts)
         if self.match == "word":
-            pattern = word_pattern(word, ignore_case=self.lower_case)
+            pattern = WordPattern(word, ignore_case=self.lower_case)
             return [self._cut(pattern.split(normalize_text(replace_surrogates(context)))) for context in contexts]
         located = [self._cut_released(word, context) for context in contexts]
         self._check_as_released(word, located)
@@ -249,17 +248,11 @@ class BertramProcessor(ProcessorMixin):
     def _cut(self, segments: list[str]) -> list[str | int] | None:
         if len(segments) == 1:
             return None
-        # RoBERTa's mask stands for " word", space included; BERT does not care.
-        takes_left, takes_right = self._mask_takes_space
-        last = len(segments) - 1
+        # The mask stands for " word", space included: so RoBERTa was trained, and BERT does not care.
         parts: list[str | int] = []
-        for index, segment in enumerate(segments):
-            if takes_left and index < last:
-                segment = segment.rstrip()
-            if takes_right and index > 0:
-                segment = segment.lstrip()
-            parts += [segment] if index == last else [segment, self._mask_id]
-        return parts
+        for segment in segments[:-1]:
+            parts += [segment.rstrip(), self._mask_id]
+        return [*parts, segments[-1]]
 
     def _cut_released(self, word: str, context: str) -> list[str | int]:
         """Splits at white space, masks what equals the word, then splits at special tokens as transformers 2.1 did."""
@@ -361,7 +354,9 @@ class BertramProcessor(ProcessorMixin):
         if self.form is not None:
             os.makedirs(save_directory, exist_ok=True)
             self.form.save(os.path.join(save_directory, FORM_VOCAB_NAME))
-        return super().save_pretrained(str(save_directory), push_to_hub=push_to_hub, **kwargs)
+        saved_files = super().save_pretrained(str(save_directory), push_to_hub=push_to_hub, **kwargs)
+        self.__dict__.pop("auto_map", None)  # which Transformers leaves on the processor that it saves
+        return saved_files
 
     @classmethod
     def get_processor_dict(

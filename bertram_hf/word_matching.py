@@ -1,9 +1,8 @@
 """Finding a word in a context, and cutting a context that is too long around it."""
 
+import re
 import unicodedata
 from typing import Any
-
-import regex
 
 
 class WordError(ValueError, IndexError):
@@ -14,21 +13,49 @@ class WordError(ValueError, IndexError):
     """
 
 
-def word_pattern(word: str, *, ignore_case: bool) -> regex.Pattern:
-    """Compiles a pattern that matches `word` as a whole word.
+class WordPattern:
+    """Finds a word as a whole word.
 
-    A boundary is asked for only where the word begins or ends with a letter, digit or underscore, so that "C++" and
-    ".NET" can be words. White space inside a term matches any white space.
+    A boundary is asked for only where the word begins or ends with a letter, digit, mark or underscore, so that "C++"
+    and ".NET" can be words. White space inside a term matches any white space.
+
+    Args:
+        word: The word or term.
+        ignore_case: Whether "Kumquat" is "kumquat".
 
     Example:
-        >>> word_pattern("kumquat", ignore_case=True).split("Kumquat, please; no kumquats.")
+        >>> WordPattern("kumquat", ignore_case=True).split("Kumquat, please; no kumquats.")
         ['', ', please; no kumquats.']
     """
-    body = r"\s+".join(regex.escape(part) for part in normalize_text(word).split())
-    # `regex` rather than `re`: its \w holds combining marks, without which Hindi or decomposed text splits in words.
-    before = r"(?<!\w)" if regex.match(r"\w", body) else ""
-    after = r"(?!\w)" if regex.search(r"\w$", body) else ""
-    return regex.compile(before + body + after, regex.IGNORECASE if ignore_case else 0)
+
+    def __init__(self, word: str, *, ignore_case: bool) -> None:
+        parts = normalize_text(word).split()
+        self.starts_inside, self.ends_inside = _is_word_character(parts[0][0]), _is_word_character(parts[-1][-1])
+        body = r"\s+".join(map(re.escape, parts))
+        before = r"(?<!\w)" if self.starts_inside else ""
+        after = r"(?!\w)" if self.ends_inside else ""
+        self.pattern = re.compile(before + body + after, re.IGNORECASE if ignore_case else 0)
+
+    def split(self, text: str) -> list[str]:
+        """Returns the text between the occurrences; one piece if there is none."""
+        segments: list[str] = []
+        end = 0
+        for found in self.pattern.finditer(text):
+            # \w does not hold combining marks, without which Hindi words would fall apart.
+            follows_mark = self.starts_inside and _is_mark(text[found.start() - 1 : found.start()])
+            precedes_mark = self.ends_inside and _is_mark(text[found.end() : found.end() + 1])
+            if not follows_mark and not precedes_mark:
+                segments.append(text[end : found.start()])
+                end = found.end()
+        return [*segments, text[end:]]
+
+
+def _is_mark(character: str) -> bool:
+    return character != "" and unicodedata.category(character).startswith("M")
+
+
+def _is_word_character(character: str) -> bool:
+    return character.isalnum() or character == "_" or _is_mark(character)
 
 
 def normalize_text(text: str) -> str:
@@ -82,7 +109,7 @@ def has_surrogate(text: str) -> bool:
 
 def replace_surrogates(text: str) -> str:
     """Puts U+FFFD in the place of unpaired surrogates, which no tokenizer takes."""
-    return regex.sub(r"[\ud800-\udfff]", "\ufffd", text) if has_surrogate(text) else text
+    return re.sub("[\ud800-\udfff]", "\ufffd", text) if has_surrogate(text) else text
 
 
 def truncation_span(num_tokens: int, mask_index: int, budget: int) -> tuple[int, int]:

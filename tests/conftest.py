@@ -1,0 +1,84 @@
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModel, BertTokenizer, RobertaTokenizer
+
+ORIGINAL = Path(__file__).parent / "data" / "original"
+
+# One tiny configuration for each encoder family; embedding_size differs from hidden_size where the family allows it.
+SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
+FAMILIES = {
+    "bert": SMALL | {"max_position_embeddings": 64},
+    "roberta": SMALL | {"max_position_embeddings": 66, "pad_token_id": 1},
+    "xlm-roberta": SMALL | {"max_position_embeddings": 66, "pad_token_id": 1},
+    "camembert": SMALL | {"max_position_embeddings": 66, "pad_token_id": 1},
+    "electra": SMALL | {"embedding_size": 16, "max_position_embeddings": 64},
+    "albert": SMALL | {"embedding_size": 16, "max_position_embeddings": 64},
+    "distilbert": {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 64},
+    "mpnet": SMALL | {"max_position_embeddings": 66, "pad_token_id": 1},
+    "deberta": SMALL | {"max_position_embeddings": 64},
+    "deberta-v2": SMALL | {"max_position_embeddings": 64, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
+    "modernbert": SMALL | {"max_position_embeddings": 64, "reference_compile": False, "pad_token_id": 0},
+}
+
+
+@pytest.fixture(scope="session")
+def original_folder():
+    return ORIGINAL
+
+
+@pytest.fixture(scope="session")
+def bert_tokenizer():
+    return BertTokenizer.from_pretrained(ORIGINAL / "tiny-bert")
+
+
+@pytest.fixture(scope="session")
+def roberta_tokenizer():
+    return RobertaTokenizer.from_pretrained(ORIGINAL / "tiny-roberta")
+
+
+@pytest.fixture
+def make_encoder():
+    """Returns a function that builds a tiny encoder of a family, with the same random weights each time."""
+
+    def make(family="bert", vocab_size=641, **fields):
+        torch.manual_seed(0)
+        config = AutoConfig.for_model(family, **FAMILIES[family] | {"vocab_size": vocab_size} | fields)
+        encoder = AutoModel.from_config(config).eval()
+        # Fresh weights are so small that all tokens look alike; make the encoder say something.
+        with torch.no_grad():
+            for parameter in encoder.parameters():
+                parameter.add_(torch.randn_like(parameter) * 0.1)
+        return encoder
+
+    return make
+
+
+@pytest.fixture
+def make_pair(make_encoder, bert_tokenizer, roberta_tokenizer):
+    """Returns a function that builds a tiny model with random weights in all parts, and its processor."""
+    from bertram_hf import BertramModel, BertramProcessor
+
+    form_words = ["kumquat", "kumquats", "quat", "aquatic", "quack", "umquat", "kumquatlike", "qualm"]
+
+    def make(mode="add", family="bert", match="word", max_length=24, **fields):
+        byte_level = family in ("roberta", "xlm-roberta", "camembert", "mpnet")
+        processor = BertramProcessor.from_encoder(
+            roberta_tokenizer if byte_level else bert_tokenizer,
+            mode=mode,
+            form_words=form_words,
+            form_encoder=fields.get("form_encoder", "ngram"),
+            match=match,
+            max_length=max_length,
+        )
+        num_units = 2 if processor.form is None else len(processor.form)
+        model = BertramModel.from_encoder(make_encoder(family), mode=mode, form_vocab_size=num_units, **fields)
+        torch.manual_seed(1)
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if not name.startswith("encoder."):
+                    parameter.normal_(std=0.3)
+        return model, processor
+
+    return make

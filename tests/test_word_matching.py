@@ -1,0 +1,62 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertram_hf.word_matching import WordPattern, truncation_span
+
+
+def released_truncation(num_tokens, mask_index, budget):
+    """The loop of the released code."""
+    tokens = list(range(num_tokens))
+    while len(tokens) > budget:
+        tokens = tokens[1:] if tokens.index(mask_index) > (len(tokens) - 1) / 2 else tokens[:-1]
+    return tokens
+
+
+@given(st.data())
+def test_truncation_equals_the_released_loop(data):
+    num_tokens = data.draw(st.integers(1, 60))
+    mask_index = data.draw(st.integers(0, num_tokens - 1))
+    budget = data.draw(st.integers(1, 70))
+    start, end = truncation_span(num_tokens, mask_index, budget)
+    assert list(range(start, end)) == released_truncation(num_tokens, mask_index, budget)
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "found"),
+    [
+        ("kumquat", "Kumquat, please", True),
+        ("kumquat", "(kumquat)", True),
+        ("kumquat", "kumquat's", True),
+        ("kumquat", "kumquat-like", True),
+        ("kumquat", "kumquats", False),
+        ("kumquat", "kumquat_tree", False),
+        ("kumquat", "", False),
+        ("C++", "I write C++, and more", True),
+        ("C++", "c++", True),
+        (".NET", "the .NET runtime", True),
+        ("myocardial infarction", "a Myocardial\n infarction.", True),
+        ("myocardial infarction", "myocardial and infarction", False),
+        ("café", "the cafe\u0301 there", True),
+        ("क", "किताब", False),
+        ("किताब", "यह किताब है", True),
+        ("東京", "東京 tower", True),
+        ("😀", "so 😀 happy", True),
+        ("ÜBER", "über alles", True),
+        ("[MASK]", "a [MASK] there", True),
+        ("a.c", "abc", False),
+    ],
+)
+def test_words_are_found_as_a_reader_would(word, text, found):
+    segments = WordPattern(word, ignore_case=True).split(unicodedata.normalize("NFC", text))
+    assert (len(segments) > 1) is found
+
+
+def test_case_counts_where_the_tokenizer_keeps_it():
+    assert WordPattern("kumquat", ignore_case=False).split("Kumquat") == ["Kumquat"]
+
+
+def test_a_term_that_overlaps_a_longer_word_is_still_found():
+    assert WordPattern("a b a", ignore_case=False).split("xa b a b a") == ["xa b ", ""]
