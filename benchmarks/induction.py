@@ -111,10 +111,8 @@ def time_setting(model: BertramModel, processor: BertramProcessor, contexts: Con
 
 def measure_memory(num_contexts: int, seed: int) -> float:
     """Returns the peak memory of this process in MB after one word with `num_contexts` contexts (hidden size 64)."""
-    model, processor = build(
-        "add", seed, hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=256
-    )
-    induce_vectors(model, processor, draw_contexts(1, num_contexts, seed), show_progress=False)
+    parts = build("add", seed, hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=256)
+    induce_vectors(*parts, draw_contexts(1, num_contexts, seed), show_progress=False)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -4,11 +4,11 @@ import inspect
 
 import torch
 from torch import nn
+from torch.compiler import is_compiling
 from transformers import AutoModel, PreTrainedConfig, PreTrainedModel
-from transformers.masking_utils import create_bidirectional_mask
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
-# Encoders whose layers are BERT's to the letter, so that the last one can be run at a single position.
+# Encoders whose layers are BERT's to the letter.
 BERT_LAYERED_TYPES = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
 
 
@@ -69,9 +69,6 @@ def read_at_positions(
 ) -> torch.Tensor:
     """Returns the encoder's last hidden state at one position of each input.
 
-    Of encoders with BERT's layers, the last one is run at these positions only, unless accelerate has spread the layers
-    over devices, which needs whole layers.
-
     Args:
         encoder: Any encoder that takes `inputs_embeds`.
         inputs_embeds: (C, T, H).
@@ -81,44 +78,63 @@ def read_at_positions(
     Returns:
         (C, hidden).
     """
+    if can_read_packed(encoder):
+        return read_packed(encoder, inputs_embeds, attention_mask, positions)
     rows = torch.arange(len(positions), device=positions.device)
-    if encoder.config.model_type in BERT_LAYERED_TYPES and not hasattr(encoder.encoder.layer[-1], "_hf_hook"):
-        return _read_bert_layers(encoder, inputs_embeds, attention_mask, rows, positions)
     return encoder(inputs_embeds=inputs_embeds, attention_mask=attention_mask).last_hidden_state[rows, positions]
 
 
-def _read_bert_layers(
-    encoder: PreTrainedModel,
-    inputs_embeds: torch.Tensor,
-    attention_mask: torch.Tensor,
-    rows: torch.Tensor,
-    positions: torch.Tensor,
+def can_read_packed(encoder: PreTrainedModel) -> bool:
+    """Whether `read_packed` may stand in for the encoder.
+
+    It may if the encoder has BERT's layers, dropout is off, and nothing (a compiler, accelerate's hooks) needs to see
+    whole layers.
+    """
+    return (
+        encoder.config.model_type in BERT_LAYERED_TYPES
+        and not encoder.training
+        and not is_compiling()
+        and not hasattr(encoder.encoder.layer[-1], "_hf_hook")
+    )
+
+
+def read_packed(
+    encoder: PreTrainedModel, inputs_embeds: torch.Tensor, attention_mask: torch.Tensor, positions: torch.Tensor
 ) -> torch.Tensor:
-    """Runs all layers but the last in full, and the last one only for the queries at `positions`."""
+    """Does the same as running the encoder, with less work: padding exists only inside attention, so that the linear
+    layers see real tokens, and the last layer is run only at the positions that are read."""
     hidden_states = encoder.embeddings(inputs_embeds=inputs_embeds)  # (C, T, hidden)
     if hasattr(encoder, "embeddings_project"):  # ELECTRA
         hidden_states = encoder.embeddings_project(hidden_states)
-    layer_mask = create_bidirectional_mask(
-        config=encoder.config, inputs_embeds=hidden_states, attention_mask=attention_mask
-    )
-    for layer in encoder.encoder.layer[:-1]:
-        hidden_states = layer(hidden_states, layer_mask)
-    last_layer = encoder.encoder.layer[-1]
-    attention = last_layer.attention.self
-    residual = hidden_states[rows, positions][:, None]  # (C, 1, hidden)
+    num_contexts, num_tokens = attention_mask.shape
+    is_token = attention_mask.bool()
+    kept = is_token.flatten().nonzero()[:, 0]
+    packed = hidden_states.flatten(0, 1)[kept]  # (tokens, hidden)
+    lengths = attention_mask.sum(dim=1)
+    read = lengths.cumsum(dim=0) - lengths + positions  # where each context's position stands among the packed tokens
 
-    def split_heads(states: torch.Tensor) -> torch.Tensor:
-        return states.unflatten(-1, (attention.num_attention_heads, -1)).transpose(1, 2)  # (C, heads, T, head)
+    def unpack(states: torch.Tensor) -> torch.Tensor:
+        padded = states.new_zeros(num_contexts * num_tokens, states.shape[-1]).index_copy(0, kept, states)
+        return padded.unflatten(0, (num_contexts, num_tokens))  # (C, T, hidden)
 
-    attended = nn.functional.scaled_dot_product_attention(
-        split_heads(attention.query(residual)),
-        split_heads(attention.key(hidden_states)),
-        split_heads(attention.value(hidden_states)),
-        attn_mask=attention_mask[:, None, None].bool(),
-        dropout_p=attention.dropout.p if attention.training else 0.0,
-    )
-    attention_output = last_layer.attention.output(attended.transpose(1, 2).flatten(2), residual)
-    return last_layer.output(last_layer.intermediate(attention_output), attention_output)[:, 0]
+    def attend(attention: nn.Module, queries: torch.Tensor) -> torch.Tensor:
+        query, key, value = (
+            states.unflatten(-1, (attention.num_attention_heads, -1)).transpose(1, 2)  # (C, heads, T, head)
+            for states in (queries, unpack(attention.key(packed)), unpack(attention.value(packed)))
+        )
+        attended = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=is_token[:, None, None])
+        return attended.transpose(1, 2).flatten(2).flatten(0, 1)  # (C * queries, hidden)
+
+    def finish(layer: nn.Module, attended: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+        attention_output = layer.attention.output(attended, residual)
+        return layer.output(layer.intermediate(attention_output), attention_output)
+
+    *layers, last_layer = encoder.encoder.layer
+    for layer in layers:
+        attention = layer.attention.self
+        packed = finish(layer, attend(attention, unpack(attention.query(packed)))[kept], packed)
+    attention, residual = last_layer.attention.self, packed[read]
+    return finish(last_layer, attend(attention, attention.query(residual)[:, None]), residual)
 
 
 def average_context(

@@ -18,6 +18,6 @@ def embedding_fingerprint(embeddings: torch.Tensor) -> str:
     """
     weights = embeddings.detach()
     signs = np.packbits(torch.signbit(weights).cpu().numpy())
-    root_mean_square = weights.float().square().mean().sqrt().item()
+    root_mean_square = torch.linalg.vector_norm(weights, dtype=torch.float32).item() / weights.numel() ** 0.5
     digest = hashlib.sha256(signs.tobytes()).hexdigest()[:16]
     return f"{weights.shape[0]}x{weights.shape[1]}-{digest}-{root_mean_square:.1e}"

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import torch
 from tqdm.auto import tqdm
 
-from .embedding_space import embedding_fingerprint
 from .form_tokenization import PAD_ID
 from .modeling_bertram import BertramModel
 from .processing_bertram import PREFIX_OF_MODE, WORD_NOT_FOUND, BertramProcessor, pad_rows
@@ -153,7 +152,7 @@ def _induce(
             word: dict.fromkeys(range(len(contexts[word])), IGNORED_BY_FORM_MODEL) for word in words if contexts[word]
         }
         return WordVectors(
-            words, form_embeddings.cpu(), config.embedding_fingerprint, dropped_contexts=ignored, failed=failed
+            words, form_embeddings.cpu(), model.embedding_fingerprint(), dropped_contexts=ignored, failed=failed
         )
     used: dict[str, list[int]] = {word: [] for word in words}
     dropped: dict[str, dict[int, str]] = {}
@@ -191,8 +190,7 @@ def _induce(
             finish_words(int(rows[-1]), rows[:num_complete], embeddings[:num_complete])
             rows, embeddings = rows[num_complete:], embeddings[num_complete:]
         finish_words(len(words), rows, embeddings)
-    fingerprint = embedding_fingerprint(model.get_input_embeddings().weight)
-    return WordVectors(words, torch.cat(word_embeddings), fingerprint, weights, used, dropped, failed)
+    return WordVectors(words, torch.cat(word_embeddings), model.embedding_fingerprint(), weights, used, dropped, failed)
 
 
 def _locate_all(

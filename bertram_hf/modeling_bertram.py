@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 from torch.compiler import is_compiling
@@ -160,6 +161,14 @@ class BertramModel(PreTrainedModel):
     def set_input_embeddings(self, value: nn.Module) -> None:
         self.encoder.set_input_embeddings(value)
 
+    def embedding_fingerprint(self) -> str | None:
+        """Returns the fingerprint of the input embedding space; None if the model has never seen its encoder."""
+        recorded = self.config.embedding_fingerprint
+        if not self.config.has_context or (self.config.freeze_encoder and recorded is not None):
+            return recorded
+        weight = self.get_input_embeddings().weight
+        return recorded if weight.is_meta else embedding_fingerprint(weight)  # an offloaded one has not changed
+
     def freeze_parts(self) -> None:
         """Freezes what `config.freeze_encoder` and `config.freeze_form` name, and unfreezes the rest of the two."""
         if self.config.has_context:
@@ -306,10 +315,7 @@ class BertramModel(PreTrainedModel):
         A slim checkpoint records the encoder's name and the fingerprint of its embeddings. `from_pretrained` then loads
         the encoder from that name, or takes one given as `encoder=`, and refuses one with another fingerprint.
         """
-        if (
-            self.config.has_context and not self.get_input_embeddings().weight.is_meta
-        ):  # an offloaded one has not changed
-            self.config.embedding_fingerprint = embedding_fingerprint(self.get_input_embeddings().weight)
+        self.config.embedding_fingerprint = self.embedding_fingerprint()
         if not include_encoder:
             state_dict = kwargs.pop("state_dict", None) or self.state_dict()
             kwargs["state_dict"] = {key: value for key, value in state_dict.items() if not key.startswith("encoder.")}
@@ -345,7 +351,10 @@ class BertramModel(PreTrainedModel):
             config.encoder_included = True
             kwargs["config"] = config
             pretrained_model_name_or_path = None
-        loaded = super().from_pretrained(pretrained_model_name_or_path, *model_args, **kwargs)
+        try:
+            loaded = super().from_pretrained(pretrained_model_name_or_path, *model_args, **kwargs)
+        except SafetensorError as error:
+            raise ValueError(f"model.safetensors is damaged or was not written to the end: {error}") from error
         model = loaded[0] if isinstance(loaded, tuple) else loaded
         model.freeze_parts()  # loading builds parameters anew
         model.eval()
@@ -407,8 +416,13 @@ def index_words(num_contexts: torch.Tensor, total: int) -> torch.Tensor:
 
 
 def sum_by_word(values: torch.Tensor, word_indices: torch.Tensor, num_words: int) -> torch.Tensor:
-    """Sums rows (C, ...) that belong to the same word into (W, ...)."""
-    return values.new_zeros(num_words, *values.shape[1:]).index_add(0, word_indices, values)
+    """Sums rows (C, ...) that belong to the same word into (W, ...).
+
+    In double precision where the device has it: the sum runs row by row, and a word may have 100,000 contexts.
+    """
+    accumulated = values.float() if values.device.type == "mps" else values.double()
+    zeros = accumulated.new_zeros(num_words, *values.shape[1:])
+    return zeros.index_add(0, word_indices, accumulated).to(values.dtype)
 
 
 BertramModel.register_for_auto_class("AutoModel")

@@ -1,0 +1,73 @@
+import gensim
+import numpy as np
+import pytest
+import torch
+
+from bertram_hf import WordVectors, embedding_fingerprint, induce_vectors
+
+
+@pytest.fixture
+def vectors(make_pair):
+    contexts = {"kumquat": ["a kumquat", "no", "the kumquat tree"], "new york": ["in New York"], "q😀": []}
+    return induce_vectors(*make_pair("add"), contexts)
+
+
+def test_reloaded_equals_saved(vectors, tmp_path):
+    vectors.failed = {"x": "why"}
+    vectors.save_pretrained(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["word_vectors.json", "word_vectors.safetensors"]
+    loaded = WordVectors.from_pretrained(tmp_path)
+    assert loaded.words == vectors.words
+    assert torch.equal(loaded.embeddings, vectors.embeddings)
+    for word in vectors:
+        assert torch.equal(loaded.context_weights[word], vectors.context_weights[word])
+    for name in ("used_contexts", "dropped_contexts", "embedding_fingerprint", "failed"):
+        assert getattr(loaded, name) == getattr(vectors, name)
+
+
+def test_behaves_like_a_small_mapping(vectors):
+    assert "kumquat" in vectors
+    assert "quokka" not in vectors
+    assert list(vectors) == ["kumquat", "new york", "q😀"]
+    assert repr(vectors) == "WordVectors(3 words x 32: kumquat, new york, q😀)"
+    assert torch.equal(vectors.to_dict()["kumquat"], vectors["kumquat"])
+    assert np.array_equal(vectors.to_numpy()[0], vectors["kumquat"].numpy())
+    with pytest.raises(KeyError, match="no vector for 'quokka' among 3 words"):
+        vectors["quokka"]
+
+
+def test_gensim_reads_the_word2vec_file(vectors, tmp_path):
+    vectors.save_word2vec(tmp_path / "vectors.txt")
+    loaded = gensim.models.KeyedVectors.load_word2vec_format(tmp_path / "vectors.txt")
+    assert loaded.index_to_key == ["kumquat", "new_york", "q😀"]
+    assert np.array_equal(loaded.vectors, vectors.to_numpy())
+
+
+def test_words_that_the_text_format_cannot_tell_apart_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="rename one"):
+        WordVectors(["new york", "new_york"], torch.zeros(2, 3)).save_word2vec(tmp_path / "vectors.txt")
+
+
+def test_bad_vectors_are_named():
+    with pytest.raises(ValueError, match=r"each of 2 words; got a tensor of shape \(3, 4\)"):
+        WordVectors(["a", "b"], torch.zeros(3, 4))
+    with pytest.raises(ValueError, match="'a' stands more often"):
+        WordVectors(["a", "b", "a"], torch.zeros(3, 4))
+    with pytest.raises(ValueError, match="vector of 'b' holds NaN"):
+        WordVectors(["a", "b"], torch.tensor([[0.0], [float("nan")]]))
+    with pytest.raises(ValueError, match="one size"):
+        WordVectors.from_dict({"a": [1.0], "b": [1.0, 2.0]})
+
+
+def test_empty_vectors_can_be_saved(tmp_path):
+    WordVectors([], torch.empty(0, 5)).save_pretrained(tmp_path)
+    assert len(WordVectors.from_pretrained(tmp_path)) == 0
+
+
+def test_fingerprint_names_the_space_and_not_the_dtype(make_encoder):
+    weight = make_encoder().get_input_embeddings().weight
+    fingerprint = embedding_fingerprint(weight)
+    assert fingerprint == embedding_fingerprint(weight.half()) == embedding_fingerprint(weight.bfloat16())
+    assert fingerprint != embedding_fingerprint(weight * 2)
+    assert fingerprint != embedding_fingerprint(-weight)
+    assert fingerprint != embedding_fingerprint(weight[:-1])
