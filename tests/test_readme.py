@@ -1,0 +1,54 @@
+import re
+from pathlib import Path
+
+import bertram_hf
+from bertram_hf import BertramModel, BertramProcessor, cli
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_python_examples_run(make_pair, make_encoder, bert_tokenizer, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model, processor = make_pair("add")
+    model.save_pretrained("user/bertram-add-bert-base")
+    processor.save_pretrained("user/bertram-add-bert-base")
+    make_encoder("bert").save_pretrained("bert-base-uncased")
+    bert_tokenizer.save_pretrained("bert-base-uncased")
+    names = {
+        "my_vocabulary": ["kumquat", "kumquats", "quat", "aquatic"] * 2,
+        "words": ["kumquat"],
+        "contexts": [["a kumquat"]],
+        "true_embeddings": model.get_input_embeddings().weight[:1],
+    }
+    use, new_model = blocks("python")
+    exec(use, names)
+    assert names["vectors"].words == ["kumquat", "resigntaion"]
+    assert len(bertram_hf.WordVectors.from_pretrained("my-words")) == 2
+    exec(new_model, names)
+    assert names["outputs"].loss > 0
+    assert isinstance(names["model"], BertramModel)
+    assert isinstance(names["processor"], BertramProcessor)
+
+
+def test_commands_are_known():
+    commands = [
+        line.split("#")[0].split()[1:]
+        for block in blocks("bash")
+        for line in block.splitlines()
+        if line.startswith("bertram ")
+    ]
+    assert len(commands) == 3
+    for command in commands:
+        assert cli.build_parser().parse_args(command).run
+
+
+def test_every_module_and_preset_is_listed():
+    package = Path(bertram_hf.__file__).parent
+    for path in package.glob("*.py"):
+        assert path.name in ("__init__.py", "version.py") or f"`{path.name}`" in README
+    for preset in bertram_hf.PRESETS:
+        assert f"`{preset}`" in README
