@@ -30,7 +30,7 @@ class WordPattern:
 
     def __init__(self, word: str, *, ignore_case: bool) -> None:
         parts = normalize_text(word).split()
-        self.starts_inside, self.ends_inside = _is_word_character(parts[0][0]), _is_word_character(parts[-1][-1])
+        self.starts_inside, self.ends_inside = is_word_character(parts[0][0]), is_word_character(parts[-1][-1])
         body = r"\s+".join(map(re.escape, parts))
         before = r"(?<!\w)" if self.starts_inside else ""
         after = r"(?!\w)" if self.ends_inside else ""
@@ -42,20 +42,22 @@ class WordPattern:
         end = 0
         for found in self.pattern.finditer(text):
             # \w does not hold combining marks, without which Hindi words would fall apart.
-            follows_mark = self.starts_inside and _is_mark(text[found.start() - 1 : found.start()])
-            precedes_mark = self.ends_inside and _is_mark(text[found.end() : found.end() + 1])
+            follows_mark = self.starts_inside and is_mark(text[found.start() - 1 : found.start()])
+            precedes_mark = self.ends_inside and is_mark(text[found.end() : found.end() + 1])
             if not follows_mark and not precedes_mark:
                 segments.append(text[end : found.start()])
                 end = found.end()
         return [*segments, text[end:]]
 
 
-def _is_mark(character: str) -> bool:
+def is_mark(character: str) -> bool:
+    """Whether `character` is a combining mark; the empty string is none."""
     return character != "" and unicodedata.category(character).startswith("M")
 
 
-def _is_word_character(character: str) -> bool:
-    return character.isalnum() or character == "_" or _is_mark(character)
+def is_word_character(character: str) -> bool:
+    """Whether `character` is part of words: a letter, digit, underscore or combining mark."""
+    return character.isalnum() or character == "_" or is_mark(character)
 
 
 def normalize_text(text: str) -> str:

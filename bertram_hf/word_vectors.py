@@ -3,7 +3,7 @@
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,29 @@ class WordVectors:
     def __repr__(self) -> str:
         words = ", ".join(self.words[:5]) + (", ..." if len(self) > 5 else "")
         return f"WordVectors({len(self)} words x {self.embeddings.shape[1]}: {words})"
+
+    def select(self, words: Iterable[str]) -> "WordVectors":
+        """Returns the vectors of some words, in the order given, with all that is known of them.
+
+        Raises:
+            KeyError: If a word has no vector, with its name.
+
+        Example:
+            >>> vectors = WordVectors(["kumquat", "quokka"], torch.eye(2))
+            >>> vectors.select(["quokka"]).embeddings
+            tensor([[0., 1.]])
+        """
+        words = list(words)
+        for word in words:
+            self[word]  # raises if there is none
+        return WordVectors(
+            words,
+            self.embeddings[[self._rows[word] for word in words]],
+            embedding_fingerprint=self.embedding_fingerprint,
+            context_weights={word: self.context_weights[word] for word in words if word in self.context_weights},
+            used_contexts={word: self.used_contexts[word] for word in words if word in self.used_contexts},
+            dropped_contexts={word: self.dropped_contexts[word] for word in words if word in self.dropped_contexts},
+        )
 
     def to_dict(self) -> dict[str, torch.Tensor]:
         """Returns a mapping from words to vectors."""

@@ -1,0 +1,179 @@
+"""Encodings of texts with spliced words: tokens, truncation, padding, and what Transformers reads from them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tokenizers import Encoding
+
+# Where texts and special tokens stand: (0 or 1 for a text, None for a special token; id; token; type id).
+Template = list[tuple[int | None, int, str, int]]
+
+
+class Token(NamedTuple):
+    """One position of a text: token, the characters it stands for, its word, and whether a cut may come before it."""
+
+    id: int
+    text: str
+    offsets: tuple[int, int]
+    word: int | None
+    can_cut: bool
+
+
+@dataclass
+class SplicedEncoding:
+    """Has what Transformers reads from a `tokenizers.Encoding`, which Python cannot build."""
+
+    ids: list[int]
+    tokens: list[str]
+    type_ids: list[int]
+    offsets: list[tuple[int, int]]
+    word_ids: list[int | None]
+    sequence_ids: list[int | None]
+    special_tokens_mask: list[int]
+    attention_mask: list[int]
+    overflowing: list["SplicedEncoding"] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def n_sequences(self) -> int:
+        """The number of texts: 1 or, for a pair, 2."""
+        return 1 + (1 in self.sequence_ids)
+
+    def pad(self, length: int, direction: str, pad_id: int, pad_type_id: int, pad_token: str) -> None:
+        """Pads to `length`, in place, as `tokenizers.Encoding.pad` does."""
+        for encoding in self.overflowing:
+            encoding.pad(length, direction, pad_id, pad_type_id, pad_token)
+        for name, value in (
+            ("ids", pad_id),
+            ("tokens", pad_token),
+            ("type_ids", pad_type_id),
+            ("offsets", (0, 0)),
+            ("word_ids", None),
+            ("sequence_ids", None),
+            ("special_tokens_mask", 1),
+            ("attention_mask", 0),
+        ):
+            values = getattr(self, name)
+            padding = [value] * (length - len(values))
+            setattr(self, name, padding + values if direction == "left" else values + padding)
+
+    def token_to_sequence(self, token_index: int) -> int | None:
+        """Returns the text (0 or 1) that a token belongs to."""
+        return self.sequence_ids[token_index]
+
+    def token_to_word(self, token_index: int) -> int | None:
+        """Returns the word that a token belongs to."""
+        return self.word_ids[token_index]
+
+    def token_to_chars(self, token_index: int) -> tuple[int, int] | None:
+        """Returns the characters that a token stands for."""
+        return None if self.sequence_ids[token_index] is None else self.offsets[token_index]
+
+    def word_to_tokens(self, word_index: int, sequence_index: int = 0) -> tuple[int, int] | None:
+        """Returns the first token of a word and the one after its last."""
+        tokens = self._tokens_of_word(word_index, sequence_index)
+        return (tokens[0], tokens[-1] + 1) if tokens else None
+
+    def word_to_chars(self, word_index: int, sequence_index: int = 0) -> tuple[int, int] | None:
+        """Returns the characters of a word."""
+        spans = [self.offsets[i] for i in self._tokens_of_word(word_index, sequence_index)]
+        return (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
+
+    def char_to_token(self, char_index: int, sequence_index: int = 0) -> int | None:
+        """Returns the first token that stands for a character."""
+        for i, (start, end) in enumerate(self.offsets):
+            if self.sequence_ids[i] == sequence_index and start <= char_index < end:
+                return i
+        return None
+
+    def char_to_word(self, char_index: int, sequence_index: int = 0) -> int | None:
+        """Returns the word that a character belongs to."""
+        token = self.char_to_token(char_index, sequence_index)
+        return None if token is None else self.word_ids[token]
+
+    def _tokens_of_word(self, word: int, sequence: int) -> list[int]:
+        return [i for i, w in enumerate(self.word_ids) if w == word and self.sequence_ids[i] == sequence]
+
+
+def assemble(template: Template, texts: list[list[Token]]) -> SplicedEncoding:
+    """Puts texts and special tokens together."""
+    encoding = SplicedEncoding([], [], [], [], [], [], [], [])
+    for slot, token_id, token_text, type_id in template:
+        is_special = slot is None
+        tokens = [Token(token_id, token_text, (0, 0), None, True)] if slot is None else texts[slot]
+        encoding.ids += [token.id for token in tokens]
+        encoding.tokens += [token.text for token in tokens]
+        encoding.type_ids += [type_id] * len(tokens)
+        encoding.offsets += [token.offsets for token in tokens]
+        encoding.word_ids += [token.word for token in tokens]
+        encoding.sequence_ids += [slot] * len(tokens)
+        encoding.special_tokens_mask += [int(is_special)] * len(tokens)
+        encoding.attention_mask += [1] * len(tokens)
+    return encoding
+
+
+def truncated_lengths(lengths: list[int], limit: int, strategy: str) -> list[int]:
+    """Returns how long each text may be, by the rules of the `tokenizers` library."""
+    if sum(lengths) <= limit:
+        return lengths
+    if len(lengths) == 1:
+        return [limit]
+    first, second = lengths
+    if strategy in ("only_first", "only_second"):
+        kept, cut = (second, first) if strategy == "only_first" else (first, second)
+        if limit - kept <= 0 or cut == 0:
+            raise ValueError(f"Truncation {strategy!r} cannot bring the pair to {limit} tokens: the other has {kept}.")
+        return [limit - second, second] if strategy == "only_first" else [first, limit - first]
+    small, large = sorted(lengths)
+    large = small if small > limit else max(small, limit - small)
+    if small + large > limit:
+        small = limit // 2
+        large = small + limit % 2
+    return [small, large] if first <= second else [large, small]
+
+
+def cut_windows(tokens: list[Token], length: int, stride: int, direction: str) -> list[tuple[int, int]]:
+    """Cuts tokens into windows of at most `length` that overlap by `stride`, never inside a spliced word."""
+    num_tokens = len(tokens)
+    if num_tokens <= length:
+        return [(0, num_tokens)]
+    if length <= 0:
+        return [(0, 0)]
+
+    def can_cut(position: int) -> bool:
+        position = num_tokens - position if direction == "left" else position
+        return position in (0, num_tokens) or tokens[position].can_cut
+
+    windows: list[tuple[int, int]] = []
+    start = end = 0
+    while end < num_tokens:
+        end = min(start + length, num_tokens)
+        while not can_cut(end):
+            end -= 1
+        windows.append((start, end))
+        following = max(end - stride, start + 1)
+        while not can_cut(following):
+            following -= 1
+        start = following if following > start else end
+    return [(num_tokens - end, num_tokens - start) for start, end in windows] if direction == "left" else windows
+
+
+def pad_encodings(
+    encodings: Sequence[Encoding | SplicedEncoding],
+    *,
+    length: int | None,
+    pad_to_multiple_of: int | None,
+    pad_id: int,
+    pad_token: str,
+    pad_type_id: int,
+    direction: str,
+) -> None:
+    """Pads encodings, in place, to `length` or to the longest one."""
+    target = max(len(encoding.ids) for encoding in encodings) if length is None else length
+    if pad_to_multiple_of:
+        target = -(-target // pad_to_multiple_of) * pad_to_multiple_of
+    for encoding in encodings:
+        encoding.pad(target, direction=direction, pad_id=pad_id, pad_type_id=pad_type_id, pad_token=pad_token)

@@ -1,0 +1,249 @@
+"""Splicing vectors into text: a Transformers tokenizer in whose output rare words have ids of their own.
+
+The tokenizer that `splice_tokenizer` returns is a copy of the given one, of the same class. Only its backend differs: a
+`SplicingBackend` hands texts without a rare word through to the Rust tokenizer and assembles the others itself. Ids
+from `first_id` on are rows of the injector's table.
+"""
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from tokenizers import Encoding, Tokenizer
+from transformers import PreTrainedTokenizerBase
+
+from .spliced_encoding import (
+    SplicedEncoding,
+    Template,
+    Token,
+    assemble,
+    cut_windows,
+    pad_encodings,
+    truncated_lengths,
+)
+from .word_index import WordIndex, WordMatch
+
+Text = str | Sequence[str]
+Mode = Literal["replace", "slash"]
+
+
+class SplicingBackend:
+    """Stands in for the Rust tokenizer inside a Transformers tokenizer; everything not defined here is the Rust one's.
+
+    Args:
+        rust: The tokenizer.
+        index: The words to be found; it may change later.
+        words: The word of each row, for decoding; it may grow later.
+        first_id: The id of row 0.
+        mode: `"replace"` puts the vector in the place of the word's pieces, `"slash"` after them and a slash.
+    """
+
+    def __init__(self, rust: Tokenizer, index: WordIndex, words: list[str], first_id: int, mode: Mode) -> None:
+        self.rust = rust
+        self.index = index
+        self.words = words
+        self.first_id = first_id
+        self.mode = mode
+        self.enabled = True
+        slash = rust.encode(" /", add_special_tokens=False)  # with the space that byte-level tokenizers see in "w / w"
+        self.slash = (slash.ids[-1], slash.tokens[-1])
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "rust":  # not yet there while unpickling
+            raise AttributeError(name)
+        return getattr(self.rust, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("encode_special_tokens", "post_processor", "normalizer", "pre_tokenizer", "decoder", "model"):
+            setattr(self.rust, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def id_to_token(self, token_id: int) -> str | None:
+        """Returns a token, or the word of a spliced vector."""
+        row = token_id - self.first_id
+        return self.words[row] if 0 <= row < len(self.words) else self.rust.id_to_token(token_id)
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """Decodes tokens; a spliced vector is its word."""
+        parts: list[str] = []
+        run: list[int] = []
+        for token_id in [*ids, None]:
+            if token_id is not None and token_id < self.first_id:
+                run.append(token_id)
+                continue
+            if run:
+                parts.append(self.rust.decode(run, skip_special_tokens=skip_special_tokens).strip())
+                run = []
+            if token_id is not None:
+                parts.append(self.words[token_id - self.first_id])
+        return " ".join(part for part in parts if part)
+
+    def encode_batch(
+        self, inputs: Sequence[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
+    ) -> Sequence[Encoding | SplicedEncoding]:
+        """Encodes texts or pairs of texts with the truncation and padding that are set on the Rust tokenizer."""
+        sequences = [_split_pair(item, is_pretokenized) for item in inputs]
+        matches = [[self._find(text) for text in texts] for texts in sequences]
+        if not any(any(found) for found in matches):
+            return self.rust.encode_batch(
+                inputs, is_pretokenized=is_pretokenized, add_special_tokens=add_special_tokens
+            )
+        truncation, padding = self.rust.truncation, self.rust.padding
+        try:
+            self.rust.no_padding()
+            without = [item for item, found in zip(inputs, matches, strict=True) if not any(found)]
+            plain = iter(self.rust.encode_batch(without, is_pretokenized, add_special_tokens))
+            self.rust.no_truncation()
+            texts = [text for item, found in zip(sequences, matches, strict=True) if any(found) for text in item]
+            tokenised = iter(self.rust.encode_batch(texts, is_pretokenized, add_special_tokens=False))
+            encodings = [
+                self._splice(item, [next(tokenised) for _ in item], found, truncation, add_special_tokens)
+                if any(found)
+                else next(plain)
+                for item, found in zip(sequences, matches, strict=True)
+            ]
+        finally:
+            if truncation is not None:
+                self.rust.enable_truncation(**truncation)
+            if padding is not None:
+                self.rust.enable_padding(**padding)
+        if padding is not None:
+            pad_encodings(encodings, **padding)
+        return encodings
+
+    def encode(
+        self, sequence: Any, pair: Any = None, is_pretokenized: bool = False, add_special_tokens: bool = True
+    ) -> Encoding | SplicedEncoding:
+        """Encodes one text or pair."""
+        item = sequence if pair is None else (sequence, pair)
+        return self.encode_batch([item], is_pretokenized=is_pretokenized, add_special_tokens=add_special_tokens)[0]
+
+    def _find(self, text: Text) -> list[WordMatch]:
+        if not self.enabled:
+            return []
+        return self.index.find(text if isinstance(text, str) else " ".join(text))
+
+    def _splice(
+        self,
+        texts: list[Text],
+        encodings: list[Encoding],
+        matches: list[list[WordMatch]],
+        truncation: dict[str, Any] | None,
+        add_special_tokens: bool,
+    ) -> SplicedEncoding:
+        """Puts together one text or pair in which words were found, from the encodings of its texts alone."""
+        template = self._template(len(texts) == 2, add_special_tokens)
+        limit = None
+        if truncation is not None:
+            num_special = sum(1 for slot, *_ in template if slot is None)
+            limit = max(truncation["max_length"] - num_special, 0)
+        tokens = [self._splice_text(*parts, limit) for parts in zip(texts, encodings, matches, strict=True)]
+        if truncation is None or limit is None:
+            return assemble(template, tokens)
+        lengths = truncated_lengths([len(part) for part in tokens], limit, truncation["strategy"])
+        windows = [
+            [part[start:end] for start, end in cut_windows(part, length, truncation["stride"], truncation["direction"])]
+            for part, length in zip(tokens, lengths, strict=True)
+        ]
+        encoding = assemble(template, [parts[0] for parts in windows])
+        for position, parts in enumerate(windows):
+            for window in parts[1:]:
+                others = [window if i == position else windows[i][0] for i in range(len(windows))]
+                encoding.overflowing.append(assemble(template, others))
+        return encoding
+
+    def _splice_text(self, text: Text, encoding: Encoding, matches: list[WordMatch], limit: int | None) -> list[Token]:
+        """Returns the tokens of one text, words spliced. A word that alone exceeds `limit` is its vector only."""
+        tokens = [
+            Token(*fields, True)
+            for fields in zip(encoding.ids, encoding.tokens, encoding.offsets, encoding.word_ids, strict=True)
+        ]
+        if isinstance(text, str):
+            joined, origins = text, [0] * len(tokens)
+        else:  # offsets of pre-split words begin anew in each word
+            joined, starts = " ".join(text), _word_starts(text)
+            origins = [starts[token.word or 0] for token in tokens]
+        added_ids = self.rust.get_added_tokens_decoder()
+        result: list[Token] = []
+        done = 0
+        for match in matches:
+            # The tokens that share a character with the word.
+            first = done
+            while first < len(tokens) and origins[first] + tokens[first].offsets[1] <= match.start:
+                first += 1
+            last = first
+            while last < len(tokens) and origins[last] + tokens[last].offsets[0] < match.end:
+                last += 1
+            pieces = tokens[first:last]
+            if not pieces or any(piece.id in added_ids for piece in pieces):
+                continue  # normalised away, or inside a special token such as [MASK]
+            result += tokens[done:first]
+            result += self._splice_word(joined, match, pieces, origins[first], limit)
+            done = last
+        return result + tokens[done:]
+
+    def _splice_word(
+        self, text: str, match: WordMatch, pieces: list[Token], origin: int, limit: int | None
+    ) -> list[Token]:
+        start, end = match.start - origin, match.end - origin
+        word = pieces[0].word
+        vector = Token(self.first_id + match.row, self.words[match.row], (start, end), word, True)
+        if self.mode == "slash" and (limit is None or len(pieces) + 2 <= limit):
+            slash = Token(*self.slash, (end, end), word, False)
+            tail = [piece._replace(can_cut=False) for piece in pieces[1:]]
+            return [pieces[0], *tail, slash, vector._replace(can_cut=False)]
+        # A piece may reach beyond the word (SentencePiece joins "quat,"): what is not the word is tokenised again.
+        left = self._tokenize_rest(text, origin + pieces[0].offsets[0], match.start, origin, word)
+        right = self._tokenize_rest(text, match.end, origin + pieces[-1].offsets[1], origin, word)
+        return [*left, vector, *right]
+
+    def _tokenize_rest(self, text: str, start: int, end: int, origin: int, word: int | None) -> list[Token]:
+        rest = text[start:end]
+        if start >= end or not rest.strip():
+            return []
+        encoding = self.rust.encode(rest, add_special_tokens=False)
+        return [
+            Token(token_id, token, (start - origin + offset[0], start - origin + offset[1]), word, True)
+            for token_id, token, offset in zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True)
+        ]
+
+    def _template(self, is_pair: bool, add_special_tokens: bool) -> Template:
+        """Returns where special tokens stand: (0 or 1 for a text or None, id, token, type id), read off an encoding."""
+        probe = self.rust.encode("a", "a" if is_pair else None, add_special_tokens=add_special_tokens)
+        template: Template = []
+        for slot in zip(probe.sequence_ids, probe.ids, probe.tokens, probe.type_ids, strict=True):
+            if slot[0] is None or not template or template[-1][0] != slot[0]:
+                template.append(slot)
+        return template
+
+
+def splice_tokenizer(
+    tokenizer: PreTrainedTokenizerBase, index: WordIndex, words: list[str], first_id: int, mode: Mode
+) -> PreTrainedTokenizerBase:
+    """Returns a copy of a tokenizer that splices the words of `index`; see [`SplicingBackend`].
+
+    Raises:
+        ValueError: If the tokenizer is not backed by the `tokenizers` library.
+    """
+    rust = getattr(tokenizer, "_tokenizer", None)
+    if not isinstance(rust, Tokenizer):
+        raise ValueError(f"{type(tokenizer).__name__} is not a fast tokenizer; load it with AutoTokenizer.")
+    spliced = copy.copy(tokenizer)
+    spliced._tokenizer = SplicingBackend(copy.deepcopy(rust), index, words, first_id, mode)
+    return spliced
+
+
+def _split_pair(item: Any, is_pretokenized: bool) -> list[Text]:
+    """Returns the one or two texts of an input of `encode_batch`."""
+    is_single = isinstance(item, str) or (is_pretokenized and (not item or isinstance(item[0], str)))
+    return [item] if is_single else list(item)
+
+
+def _word_starts(words: Sequence[str]) -> list[int]:
+    """Returns where each word begins once they are joined with spaces."""
+    starts, position = [], 0
+    for word in words:
+        starts.append(position)
+        position += len(word) + 1
+    return starts

@@ -1,0 +1,125 @@
+"""Finding the words of a dictionary in raw text."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .word_matching import is_mark, is_word_character, normalize_text
+
+RUN = re.compile(r"\w+")
+
+
+class WordMatch(NamedTuple):
+    """A word found in a text: the characters `start` to `end`, and the word's row."""
+
+    start: int
+    end: int
+    row: int
+
+
+@dataclass(frozen=True)
+class _Form:
+    """One spelling of a word: how to match it, where its first run of letters begins, and the word's row."""
+
+    text: str
+    pattern: re.Pattern[str]
+    run_start: int
+    row: int
+
+
+class WordIndex:
+    """Finds words at word boundaries; of several that fit, the leftmost and then the longest.
+
+    A word is found by its first run of letters in a dictionary, so that more words do not cost more.
+
+    Args:
+        ignore_case: Whether "Kumquat" is "kumquat".
+
+    Example:
+        >>> index = WordIndex(ignore_case=True)
+        >>> index.add("kumquat", 0)
+        >>> index.find("A Kumquat, no kumquats")
+        [WordMatch(start=2, end=9, row=0)]
+    """
+
+    def __init__(self, *, ignore_case: bool) -> None:
+        self.ignore_case = ignore_case
+        self.rows: dict[str, int] = {}
+        self._by_run: dict[str, list[_Form]] = {}
+        self._by_symbol: dict[str, list[_Form]] = {}  # words without letters, such as an emoji, by first character
+
+    def key(self, word: str) -> str:
+        """Returns one spelling for all words that the index cannot tell apart."""
+        return self._fold(" ".join(normalize_text(word).split()))
+
+    def add(self, word: str, row: int) -> None:
+        """Adds a word, or gives a known word another row."""
+        self.remove(word)
+        key = self.key(word)
+        self.rows[key] = row
+        for text in _spellings(key):
+            table, lookup, run_start = self._place(text)
+            before = r"(?<!\w)" if is_word_character(text[0]) else ""
+            after = r"(?!\w)" if is_word_character(text[-1]) else ""
+            pattern = re.compile(before + r"\s+".join(map(re.escape, text.split())) + after)
+            forms = table.setdefault(lookup, [])
+            forms.append(_Form(text, pattern, run_start, row))
+            forms.sort(key=lambda form: -len(form.text))
+
+    def remove(self, word: str) -> None:
+        """Removes a word, if it is there."""
+        key = self.key(word)
+        if self.rows.pop(key, None) is None:
+            return
+        for text in _spellings(key):
+            table, lookup, _ = self._place(text)
+            table[lookup] = [form for form in table[lookup] if form.text != text]
+            if not table[lookup]:
+                del table[lookup]
+
+    def find(self, text: str) -> list[WordMatch]:
+        """Returns the words in `text`, which do not overlap, from left to right."""
+        folded = self._fold(text)
+        if not self._by_symbol and self._by_run.keys().isdisjoint(RUN.findall(folded)):
+            return []
+        places = [(run.start(), self._by_run.get(run.group(), ())) for run in RUN.finditer(folded)]
+        if self._by_symbol:
+            places += [(i, self._by_symbol.get(character, ())) for i, character in enumerate(folded)]
+            places.sort(key=lambda place: place[0])
+        found: list[WordMatch] = []
+        end = 0
+        for position, forms in places:
+            for form in forms:
+                start = position - form.run_start
+                match = form.pattern.match(folded, start) if start >= end else None
+                if match and not _touches_mark(folded, match, form.text):
+                    end = match.end()
+                    found.append(WordMatch(start, end, form.row))
+                    break
+        return found
+
+    def _fold(self, text: str) -> str:
+        """Lower-cases, if case is ignored, without moving any character."""
+        if not self.ignore_case:
+            return text
+        lowered = text.lower()
+        if len(lowered) == len(text):
+            return lowered
+        return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)  # "İ" becomes two characters
+
+    def _place(self, text: str) -> tuple[dict[str, list[_Form]], str, int]:
+        """Returns the table and key under which a spelling is kept, and where in it the key stands."""
+        run = RUN.search(text)
+        return (self._by_run, run.group(), run.start()) if run else (self._by_symbol, text[0], 0)
+
+
+def _spellings(key: str) -> set[str]:
+    """Composed and decomposed accents: raw text may have either."""
+    return {key, unicodedata.normalize("NFD", key)}
+
+
+def _touches_mark(text: str, match: re.Match[str], form: str) -> bool:
+    """Whether a combining mark, which is no \\w, joins the match to a longer word."""
+    before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
+    return (is_word_character(form[0]) and is_mark(before)) or (is_word_character(form[-1]) and is_mark(after))
