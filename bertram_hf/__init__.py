@@ -6,6 +6,7 @@ from .configuration_bertram import PRESETS, BertramConfig
 from .embedding_space import embedding_fingerprint
 from .form_tokenization import FormTokenizer
 from .induction import induce_vectors
+from .injection import BertramEmbeddingInjector
 from .modeling_bertram import BertramModel, BertramOutput
 from .processing_bertram import BertramProcessor, EncodedWord
 from .version import __version__
@@ -19,6 +20,7 @@ AutoProcessor.register(BertramConfig, BertramProcessor, exist_ok=True)
 __all__ = [
     "PRESETS",
     "BertramConfig",
+    "BertramEmbeddingInjector",
     "BertramModel",
     "BertramOutput",
     "BertramProcessor",

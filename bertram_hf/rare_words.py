@@ -314,7 +314,7 @@ def _word_pattern() -> re.Pattern[str]:
     marks = "".join(c for c in map(chr, range(0x20000)) if unicodedata.category(c).startswith("M"))
     run = rf"\w+(?:[{marks}]+\w*)*"
     # At most four hyphens, so that a long chain of them takes linear time.
-    return re.compile(rf"(?P<word>{run}(?:(?:-{run}){{0,3}}-\d\w*)?)(?P<negation>(?<=[nN])['’][tT](?!\w))?")
+    return re.compile(rf"(?P<word>{run}(?:(?:-{run}){{0,3}}-(?=\d){run})?)(?P<negation>(?<=[nN])['’][tT](?!\w))?")
 
 
 @cache

@@ -175,6 +175,12 @@ class SplicingBackend:
             last = first
             while last < len(tokens) and origins[last] + tokens[last].offsets[0] < match.end:
                 last += 1
+            # A token of the space before it belongs to the word too: byte-level "Ġ", SentencePiece "▁".
+            while done < first < last and tokens[first - 1].word == tokens[first].word:
+                start, end = (origins[first - 1] + offset for offset in tokens[first - 1].offsets)
+                if joined[start:end].strip():
+                    break
+                first -= 1
             pieces = tokens[first:last]
             if not pieces or any(piece.id in added_ids for piece in pieces):
                 continue  # normalised away, or inside a special token such as [MASK]

@@ -219,7 +219,7 @@ def report_word(
     """
     vector = vectors[word].float().cpu()
     embeddings = model.get_input_embeddings().weight
-    _check_space(vectors, embeddings)
+    _check_space(vectors, embeddings, len(tokenizer))
     if (bertram is None) != (processor is None):
         raise ValueError("To compare with the spelling, give both bertram= and processor=; got one of them.")
     reader = PieceReader(tokenizer)
@@ -259,8 +259,13 @@ def report_word(
     )
 
 
-def _check_space(vectors: WordVectors, embeddings: torch.Tensor) -> None:
-    """Raises a ValueError if the vectors cannot belong to the input embeddings (V, H)."""
+def _check_space(vectors: WordVectors, embeddings: torch.Tensor, num_tokens: int) -> None:
+    """Raises a ValueError if vectors or tokens cannot belong to the input embeddings (V, H)."""
+    if num_tokens > len(embeddings):
+        raise ValueError(
+            f"The tokenizer has {num_tokens} tokens, the model {len(embeddings)} embeddings. "
+            "Give the tokenizer that belongs to the model."
+        )
     size = vectors.embeddings.shape[1]
     if size != embeddings.shape[1]:
         raise ValueError(
@@ -322,9 +327,11 @@ def _excerpt(text: str, word: str) -> tuple[str, str, str]:
     num_after = max(room // 2, room - len(before))
     num_before = max(room // 2, room - len(after))
     if len(before) > num_before:
-        before = "… " + before[len(before) - num_before :].partition(" ")[2]
+        cut = before[len(before) - num_before :]
+        before = "… " + (cut.partition(" ")[2] or cut)
     if len(after) > num_after:
-        after = after[:num_after].rpartition(" ")[0] + " …"
+        cut = after[:num_after]
+        after = (cut.rpartition(" ")[0] or cut) + " …"
     return before, text[start:end], after
 
 

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from conftest import ORIGINAL
+from tiny_models import ORIGINAL
 
 from bertram_hf import WordVectors
 from bertram_hf.cli import main

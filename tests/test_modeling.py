@@ -1,7 +1,7 @@
 import pytest
 import reference
 import torch
-from conftest import FAMILIES
+from tiny_models import FAMILIES
 from transformers import BertForMaskedLM, CanineConfig, CanineModel, T5Config, T5Model
 
 from bertram_hf import PRESETS, BertramConfig, BertramModel, induce_vectors

@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 import torch
-from conftest import ORIGINAL
+from tiny_models import ORIGINAL
 from transformers import AutoModel, AutoProcessor
 
 import bertram_hf

@@ -36,6 +36,21 @@ def test_behaves_like_a_small_mapping(vectors):
         vectors["quokka"]
 
 
+def test_selected_words_keep_what_is_known_of_them(vectors, tmp_path):
+    selected = vectors.select(word for word in ["q😀", "kumquat"])
+    assert selected.words == ["q😀", "kumquat"]
+    assert selected.embedding_fingerprint == vectors.embedding_fingerprint
+    for word in selected:
+        assert torch.equal(selected[word], vectors[word])
+        assert torch.equal(selected.context_weights[word], vectors.context_weights[word])
+        assert selected.used_contexts[word] == vectors.used_contexts[word]
+    assert selected.dropped_contexts == {"kumquat": {1: "word not found"}}
+    assert set(selected.used_contexts) == {"q😀", "kumquat"}
+    assert vectors.select([]).embeddings.shape == (0, 32)
+    with pytest.raises(KeyError, match="no vector for 'quokka' among 3 words"):
+        vectors.select(["kumquat", "quokka"])
+
+
 def test_gensim_reads_the_word2vec_file(vectors, tmp_path):
     vectors.save_word2vec(tmp_path / "vectors.txt")
     loaded = gensim.models.KeyedVectors.load_word2vec_format(tmp_path / "vectors.txt")

@@ -1,0 +1,325 @@
+"""Injection of word vectors into a model that somebody already has."""
+
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from huggingface_hub import snapshot_download
+from torch import nn
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from .embedding_space import embedding_fingerprint
+from .processing_bertram import is_uncased
+from .splicing import Mode, SplicingBackend, splice_tokenizer
+from .word_index import WordIndex
+from .word_matching import check_word
+from .word_vectors import WordVectors
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_PACK = "default"
+SETTINGS_NAME = "injector.json"
+PACKS_FOLDER = "word_packs"
+IGNORED_LABEL = -100
+# A vector whose norm is so many times above the largest or below the smallest of the vocabulary is suspicious.
+NORM_MARGIN = 2.0
+
+
+class InjectedEmbedding(nn.Embedding):
+    """A model's input embeddings with a second table: ids from `first_id` on are its rows.
+
+    It keeps the first table's parameter, so that names in the state dict, tied weights and saving are as before. The
+    second table is no buffer, so that it is neither saved with the model nor sent round by DDP, unless it is trained.
+    """
+
+    def __init__(self, embedding: nn.Embedding, first_id: int, *, trainable: bool) -> None:
+        nn.Module.__init__(self)
+        self.num_embeddings, self.embedding_dim = embedding.num_embeddings, embedding.embedding_dim
+        self.padding_idx, self.max_norm, self.norm_type = embedding.padding_idx, None, 2.0
+        self.scale_grad_by_freq, self.sparse = False, False
+        self.weight = embedding.weight
+        self.original = [embedding]  # in a list, so that it is no submodule
+        self.first_id = first_id
+        self.trainable = trainable
+        self.vectors: Any = embedding.weight.new_empty(0, embedding.embedding_dim)
+
+    def append(self, vectors: torch.Tensor) -> None:
+        """Adds rows (rows, H) to the second table, on the device and in the dtype of the first."""
+        if len(vectors) == 0:
+            return
+        joined = torch.cat([self.vectors.detach(), vectors.detach().to(self.weight)])
+        self.vectors = nn.Parameter(joined) if self.trainable else joined
+
+    def _apply(self, fn: Any, recurse: bool = True) -> "InjectedEmbedding":
+        super()._apply(fn, recurse)
+        if not self.trainable:
+            self.vectors = fn(self.vectors)
+        return self
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Maps ids (..., T) to embeddings (..., T, H)."""
+        if len(self.vectors) == 0:
+            return super().forward(input_ids)
+        rows = input_ids - self.first_id
+        is_injected = rows >= 0
+        embeddings = super().forward(input_ids.masked_fill(is_injected, 0))
+        injected = nn.functional.embedding(rows.clamp(min=0), self.vectors)
+        return torch.where(is_injected[..., None], injected, embeddings)
+
+
+class BertramEmbeddingInjector(PreTrainedModel):
+    """Wraps a model so that rare words in raw text are represented by their induced vectors.
+
+    The wrapped model is changed in place, in its input embeddings only; `remove` undoes it. The `tokenizer` is a copy
+    of the one given that puts ids of its own where the words stand; only texts that contain a word are touched.
+
+    Args:
+        model: Any encoder model with any head.
+        tokenizer: Its tokenizer.
+        vectors: Vectors, as [`WordVectors`] or a mapping from words to tensors.
+        mode: `"replace"` puts one vector in the place of the word's pieces; `"slash"` keeps the pieces and adds a slash
+            and the vector (Section 5.3 of the paper).
+        freeze_embeddings: Whether the model's input embeddings are frozen, as in the paper; else vectors stop fitting.
+        train_vectors: Whether the vectors themselves are trained.
+
+    Raises:
+        ValueError: If the vectors do not fit the model: other embedding space or size, NaN, a special token as a word,
+            or two words that the tokenizer cannot tell apart.
+
+    Example:
+        >>> injector = BertramEmbeddingInjector(model, tokenizer, vectors, mode="slash")  # doctest: +SKIP
+        >>> batch = injector.tokenizer(["A kumquat."], return_tensors="pt")  # doctest: +SKIP
+        >>> injector(**batch).logits  # doctest: +SKIP
+    """
+
+    base_model_prefix = "model"
+    accepts_loss_kwargs = False
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        vectors: WordVectors | Mapping[str, torch.Tensor],
+        mode: Mode = "replace",
+        *,
+        freeze_embeddings: bool = True,
+        train_vectors: bool = False,
+    ) -> None:
+        if mode not in ("replace", "slash"):
+            raise ValueError(f"mode must be replace or slash; got {mode!r}.")
+        embedding = model.get_input_embeddings()
+        if isinstance(embedding, InjectedEmbedding):
+            raise ValueError("This model has an injector already. Add the vectors to it, or remove it first.")
+        if type(embedding) is not nn.Embedding:
+            raise ValueError(
+                f"{type(model).__name__} has input embeddings of the type {type(embedding).__name__}; "
+                "only a plain nn.Embedding can be injected into."
+            )
+        super().__init__(model.config)
+        self.mode = mode
+        self.packs: dict[str, dict[str, int]] = {}  # for each pack the rows of its words
+        self._words: list[str] = []  # the word of each row
+        self._index = WordIndex(ignore_case=is_uncased(tokenizer))
+        self._special_tokens = {self._index.key(token) for token in tokenizer.all_special_tokens}
+        self._fingerprint = embedding_fingerprint(embedding.weight)
+        self._embedding_size = embedding.embedding_dim
+        norms = embedding.weight.detach().float().norm(dim=1)
+        norms = norms[norms > 0]  # the padding token's may be zero
+        self._norm_range = (norms.min().item() / NORM_MARGIN, norms.max().item() * NORM_MARGIN)
+        self._trained_embeddings = embedding.weight.requires_grad
+        first_id = max(embedding.num_embeddings, len(tokenizer))
+        self.tokenizer = splice_tokenizer(tokenizer, self._index, self._words, first_id, mode)
+        pack = self._check_pack(vectors)  # before the model is touched
+        model.set_input_embeddings(InjectedEmbedding(embedding, first_id, trainable=train_vectors))
+        self.model = model
+        if freeze_embeddings:
+            embedding.weight.requires_grad_(False)
+        self.add(pack)
+
+    @property
+    def table(self) -> InjectedEmbedding:
+        """The model's input embeddings with the table of vectors."""
+        return self.model.get_input_embeddings()
+
+    @property
+    def backend(self) -> SplicingBackend:
+        """The tokenizer's backend, which finds the words."""
+        return self.tokenizer._tokenizer
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        start_positions: torch.Tensor | None = None,
+        end_positions: torch.Tensor | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Runs the wrapped model; arguments that are not given are not passed on. Returns the model's own outputs.
+
+        A label that is an injected word, as a masked language model may get, cannot be predicted and is ignored.
+        """
+        if labels is not None and input_ids is not None and labels.shape == input_ids.shape:
+            labels = labels.masked_fill(labels >= self.table.first_id, IGNORED_LABEL)
+        given = {
+            "input_ids": input_ids,
+            "attention_mask": attention_mask,
+            "token_type_ids": token_type_ids,
+            "position_ids": position_ids,
+            "inputs_embeds": inputs_embeds,
+            "labels": labels,
+            "start_positions": start_positions,
+            "end_positions": end_positions,
+        }
+        return self.model(**{name: value for name, value in given.items() if value is not None}, **kwargs)
+
+    def add(self, vectors: WordVectors | Mapping[str, torch.Tensor], name: str = DEFAULT_PACK) -> None:
+        """Adds a pack of vectors, or swaps the pack of this name. A word of several packs has the vector added last.
+
+        Encodings made earlier stay valid: rows of the table are never given to another word.
+        """
+        pack = self._check_pack(vectors)
+        if name in self.packs:
+            self.remove_pack(name)
+        rows = {word: len(self._words) + row for row, word in enumerate(pack.words)}
+        self.packs[name] = rows
+        self._words += pack.words
+        self.table.append(pack.embeddings)
+        for word, row in rows.items():
+            self._index.add(word, row)
+
+    def remove_pack(self, name: str) -> None:
+        """Takes a pack away; words that an earlier pack has too get its vector again.
+
+        Raises:
+            KeyError: If there is no such pack.
+        """
+        if name not in self.packs:
+            raise KeyError(f"There is no pack {name!r}. Packs: {', '.join(self.packs) or 'none'}.")
+        for word in self.packs.pop(name):
+            self._index.remove(word)
+        for rows in self.packs.values():
+            for word, row in rows.items():
+                self._index.add(word, row)
+
+    @contextmanager
+    def disabled(self) -> Iterator[None]:
+        """Inside this block the tokenizer leaves all words as they are."""
+        was_enabled, self.backend.enabled = self.backend.enabled, False
+        try:
+            yield
+        finally:
+            self.backend.enabled = was_enabled
+
+    def pack(self, name: str = DEFAULT_PACK) -> WordVectors:
+        """Returns the vectors of a pack as they are now, which training may have changed."""
+        rows = list(self.packs[name].values())
+        embeddings = self.table.vectors.detach()[rows].float().cpu()
+        return WordVectors(list(self.packs[name]), embeddings, embedding_fingerprint=self._fingerprint)
+
+    def _check_pack(self, vectors: WordVectors | Mapping[str, torch.Tensor]) -> WordVectors:
+        """Returns the vectors as [`WordVectors`], or raises if they cannot be injected; warns of wild norms."""
+        pack = vectors if isinstance(vectors, WordVectors) else WordVectors.from_dict(vectors)
+        if pack.embedding_fingerprint not in (None, self._fingerprint):
+            raise ValueError(
+                f"The vectors belong to the embedding space {pack.embedding_fingerprint}; this model has "
+                f"{self._fingerprint}. Induce them with a BERTRAM for this model."
+            )
+        size = self._embedding_size
+        if len(pack) and pack.embeddings.shape[1] != size:
+            raise ValueError(f"The vectors have {pack.embeddings.shape[1]} dimensions, the model's embeddings {size}.")
+        keys: dict[str, str] = {}
+        for word in pack.words:
+            check_word(word, whitespace=False)
+            key = self._index.key(word)
+            if key in self._special_tokens:
+                raise ValueError(f"{word!r} is a special token of the tokenizer and cannot be injected.")
+            if key in keys:
+                raise ValueError(f"The tokenizer cannot tell {keys[key]!r} and {word!r} apart; keep one of them.")
+            keys[key] = word
+        norms = pack.embeddings.float().norm(dim=1)
+        low, high = self._norm_range
+        wild = [word for word, norm in zip(pack.words, norms.tolist(), strict=True) if not low <= norm <= high]
+        if wild:
+            logger.warning(
+                f"{len(wild)} of {len(pack)} vectors have norms far outside the vocabulary's, {low:.2g} to {high:.2g} "
+                f"with a margin: {', '.join(map(repr, wild[:5]))}. The model may not understand them."
+            )
+        return pack
+
+    def remove(self) -> PreTrainedModel:
+        """Takes the injector out of the model and returns the model as it was given."""
+        original = self.table.original[0]
+        self.model.set_input_embeddings(original)
+        original.weight.requires_grad_(self._trained_embeddings)
+        return self.model
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Returns the wrapped model's, so that checkpoints of the injector are checkpoints of the model."""
+        return self.model.state_dict(*args, **kwargs)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Loads weights of the wrapped model."""
+        return self.model.load_state_dict(state_dict, strict=strict, assign=assign)
+
+    def save_pretrained(self, save_directory: str | os.PathLike, **kwargs: Any) -> None:
+        """Saves the wrapped model as it would save itself, its tokenizer, and beside them the packs and settings."""
+        folder = Path(save_directory)
+        self.model.save_pretrained(folder, **kwargs)
+        self.tokenizer.save_pretrained(folder)
+        for name in self.packs:
+            self.pack(name).save_pretrained(folder / PACKS_FOLDER / name)
+        settings = {
+            "model_class": type(self.model).__name__,
+            "mode": self.mode,
+            "packs": list(self.packs),
+            "train_vectors": self.table.trainable,
+            "freeze_embeddings": not self.table.weight.requires_grad,
+        }
+        (folder / SETTINGS_NAME).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def from_pretrained(
+        cls, pretrained_model_name_or_path: str | os.PathLike, *model_args: Any, **kwargs: Any
+    ) -> "BertramEmbeddingInjector":
+        """Loads what `save_pretrained` wrote, from a folder or the Hub; arguments are passed to the wrapped model's.
+
+        Raises:
+            ValueError: If the folder holds no injector.
+        """
+        folder = Path(pretrained_model_name_or_path)
+        if not folder.is_dir():
+            folder = Path(snapshot_download(str(pretrained_model_name_or_path), **_hub_arguments(kwargs)))
+        if not (folder / SETTINGS_NAME).is_file():
+            raise ValueError(f"{folder} holds no injector: it has no {SETTINGS_NAME}.")
+        settings = json.loads((folder / SETTINGS_NAME).read_text(encoding="utf-8"))
+        model = getattr(transformers, settings["model_class"]).from_pretrained(folder, *model_args, **kwargs)
+        injector = cls(
+            model,
+            AutoTokenizer.from_pretrained(folder),
+            {},
+            mode=settings["mode"],
+            freeze_embeddings=settings["freeze_embeddings"],
+            train_vectors=settings["train_vectors"],
+        )
+        injector.remove_pack(DEFAULT_PACK)
+        for name in settings["packs"]:
+            injector.add(WordVectors.from_pretrained(folder / PACKS_FOLDER / name), name)
+        return injector
+
+
+def _hub_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {name: kwargs[name] for name in ("revision", "token", "cache_dir", "local_files_only") if name in kwargs}
