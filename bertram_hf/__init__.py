@@ -2,11 +2,13 @@
 
 from transformers import AutoConfig, AutoModel, AutoProcessor
 
+from .baking import bake
 from .configuration_bertram import PRESETS, BertramConfig
 from .embedding_space import embedding_fingerprint
 from .form_tokenization import FormTokenizer
 from .induction import induce_vectors
 from .injection import BertramEmbeddingInjector
+from .label_alignment import align_word_labels, find_answer_tokens, ignore_injected_labels
 from .modeling_bertram import BertramModel, BertramOutput
 from .processing_bertram import BertramProcessor, EncodedWord
 from .version import __version__
@@ -29,6 +31,10 @@ __all__ = [
     "WordError",
     "WordVectors",
     "__version__",
+    "align_word_labels",
+    "bake",
     "embedding_fingerprint",
+    "find_answer_tokens",
+    "ignore_injected_labels",
     "induce_vectors",
 ]

@@ -14,6 +14,7 @@ from huggingface_hub import snapshot_download
 from torch import nn
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from .baking import TokenStyle, bake
 from .embedding_space import embedding_fingerprint
 from .processing_bertram import is_uncased
 from .splicing import Mode, SplicingBackend, splice_tokenizer
@@ -45,6 +46,7 @@ class InjectedEmbedding(nn.Embedding):
         self.scale_grad_by_freq, self.sparse = False, False
         self.weight = embedding.weight
         self.original = [embedding]  # in a list, so that it is no submodule
+        self.was_trained = embedding.weight.requires_grad
         self.first_id = first_id
         self.trainable = trainable
         self.vectors: Any = embedding.weight.new_empty(0, embedding.embedding_dim)
@@ -55,6 +57,13 @@ class InjectedEmbedding(nn.Embedding):
             return
         joined = torch.cat([self.vectors.detach(), vectors.detach().to(self.weight)])
         self.vectors = nn.Parameter(joined) if self.trainable else joined
+
+    def uninstall(self, model: PreTrainedModel) -> None:
+        """Gives `model`, whose input embeddings this is, its original embeddings back."""
+        original = self.original[0]
+        original.weight = self.weight  # conversions may have put another parameter here
+        original.weight.requires_grad_(self.was_trained)
+        model.set_input_embeddings(original)
 
     def _apply(self, fn: Any, recurse: bool = True) -> "InjectedEmbedding":
         super()._apply(fn, recurse)
@@ -136,7 +145,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
         norms = embedding.weight.detach().float().norm(dim=1)
         norms = norms[norms > 0]  # the padding token's may be zero
         self._norm_range = (norms.min().item() / NORM_MARGIN, norms.max().item() * NORM_MARGIN)
-        self._trained_embeddings = embedding.weight.requires_grad
+        self.plain_tokenizer = tokenizer
         first_id = max(embedding.num_embeddings, len(tokenizer))
         self.tokenizer = splice_tokenizer(tokenizer, self._index, self._words, first_id, mode)
         pack = self._check_pack(vectors)  # before the model is touched
@@ -262,10 +271,17 @@ class BertramEmbeddingInjector(PreTrainedModel):
 
     def remove(self) -> PreTrainedModel:
         """Takes the injector out of the model and returns the model as it was given."""
-        original = self.table.original[0]
-        self.model.set_input_embeddings(original)
-        original.weight.requires_grad_(self._trained_embeddings)
+        self.table.uninstall(self.model)
         return self.model
+
+    def bake(
+        self, save_directory: str | os.PathLike, *, token_style: TokenStyle = "word"
+    ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """Writes an ordinary checkpoint and tokenizer that need no bertram_hf, and returns both; see [`bake`]."""
+        model, tokenizer = bake(self, token_style=token_style)
+        model.save_pretrained(save_directory)
+        tokenizer.save_pretrained(save_directory)
+        return model, tokenizer
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Returns the wrapped model's, so that checkpoints of the injector are checkpoints of the model."""

@@ -211,7 +211,7 @@ def report_word(
 
     Raises:
         KeyError: If the word has no vector.
-        ValueError: If the vectors belong to another embedding space, or the contexts are fewer than were used.
+        ValueError: If the vectors or the tokenizer belong to another model, or contexts are missing.
 
     Example:
         >>> report = report_word("kumquat", vectors, model, tokenizer, contexts=contexts["kumquat"])  # doctest: +SKIP
@@ -219,7 +219,7 @@ def report_word(
     """
     vector = vectors[word].float().cpu()
     embeddings = model.get_input_embeddings().weight
-    _check_space(vectors, embeddings, len(tokenizer))
+    _check_space(vectors, embeddings)
     if (bertram is None) != (processor is None):
         raise ValueError("To compare with the spelling, give both bertram= and processor=; got one of them.")
     reader = PieceReader(tokenizer)
@@ -241,6 +241,11 @@ def report_word(
         return [Neighbour(_visible(reader.read(kept[row])), value) for row, value in pairs if value > -torch.inf]
 
     pieces = reader.split([word])[0]
+    if max(pieces, default=0) >= len(embeddings):
+        raise ValueError(
+            f"The tokenizer gives {word!r} the id {max(pieces)}, but the model has {len(embeddings)} embeddings. "
+            "Give the tokenizer that belongs to the model, without injected words."
+        )
     mean_of_pieces = embeddings.detach()[pieces].float().cpu().mean(dim=0) if pieces else None
     form_agreement = None
     if bertram is not None and processor is not None and bertram.config.has_form:
@@ -259,13 +264,8 @@ def report_word(
     )
 
 
-def _check_space(vectors: WordVectors, embeddings: torch.Tensor, num_tokens: int) -> None:
-    """Raises a ValueError if vectors or tokens cannot belong to the input embeddings (V, H)."""
-    if num_tokens > len(embeddings):
-        raise ValueError(
-            f"The tokenizer has {num_tokens} tokens, the model {len(embeddings)} embeddings. "
-            "Give the tokenizer that belongs to the model."
-        )
+def _check_space(vectors: WordVectors, embeddings: torch.Tensor) -> None:
+    """Raises a ValueError if the vectors cannot belong to the input embeddings (V, H)."""
     size = vectors.embeddings.shape[1]
     if size != embeddings.shape[1]:
         raise ValueError(

@@ -1,0 +1,84 @@
+"""Baking: an injected model as an ordinary checkpoint that needs no bertram_hf."""
+
+import copy
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from tokenizers import AddedToken
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+if TYPE_CHECKING:
+    from .injection import BertramEmbeddingInjector
+
+# Added to the logit of a new token, so that it is never predicted; finite, and inside half precision.
+NEVER = -3e4
+
+TokenStyle = Literal["word", "released"]
+
+
+def bake(
+    injector: "BertramEmbeddingInjector", *, token_style: TokenStyle = "word"
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Returns a plain model and tokenizer in which the injected words are tokens of the vocabulary.
+
+    The model is a copy; the injector stays as it is.
+
+    Args:
+        injector: An injector in mode replace.
+        token_style: `"word"`: words in raw text become tokens. `"released"`: the text must say `<BERTRAM:word>`, as
+            with the released code, which also allows slash by hand: "kumquat / <BERTRAM:kumquat>".
+
+    Raises:
+        ValueError: If the injector's mode is slash and the style is `"word"`: no plain tokenizer can write the slash.
+    """
+    if injector.mode == "slash" and token_style == "word":
+        raise ValueError(
+            'A plain tokenizer cannot add "/ vector" to a word, so mode slash cannot be baked. '
+            'Use mode="replace", or token_style="released" and write the slash into the text.'
+        )
+    backend = injector.backend
+    words = {backend.words[row]: row for row in backend.index.rows.values()}
+    model = _plain_copy(injector)
+    tokenizer = copy.deepcopy(injector.plain_tokenizer)
+    tokens = [_added_token(word, tokenizer, backend.index.ignore_case, token_style) for word in words]
+    num_added = tokenizer.add_tokens(tokens)
+    if num_added != len(tokens):
+        raise ValueError(f"{len(tokens) - num_added} of {len(tokens)} words are tokens of the tokenizer already.")
+    with torch.no_grad():
+        vectors = injector.table.vectors[list(words.values())]
+        ids = tokenizer.convert_tokens_to_ids([token.content for token in tokens])
+        _resize(model, len(tokenizer))
+        model.get_input_embeddings().weight[ids] = vectors.to(model.get_input_embeddings().weight)
+        _never_predict(model, ids)
+    return model, tokenizer
+
+
+def _plain_copy(injector: "BertramEmbeddingInjector") -> PreTrainedModel:
+    """Copies the wrapped model without the table of vectors."""
+    model = copy.deepcopy(injector.model)
+    model.get_input_embeddings().uninstall(model)
+    return model
+
+
+def _added_token(word: str, tokenizer: PreTrainedTokenizerBase, ignore_case: bool, style: TokenStyle) -> AddedToken:
+    if style == "released":
+        return AddedToken(f"<BERTRAM:{word}>", normalized=False)
+    # A byte-level token takes the space before it along, which `lstrip` does for an added one.
+    is_byte_level = "Ġ" in tokenizer.get_vocab() or any(token.startswith("Ġ") for token in tokenizer.tokenize(" a"))
+    return AddedToken(word, single_word=True, lstrip=is_byte_level, normalized=ignore_case)
+
+
+def _resize(model: PreTrainedModel, size: int) -> None:
+    """Makes room for new tokens, without a random start that would be overwritten anyway."""
+    if size > model.get_input_embeddings().num_embeddings:
+        model.resize_token_embeddings(size, mean_resizing=False)
+
+
+def _never_predict(model: PreTrainedModel, ids: list[int]) -> None:
+    """Gives new tokens a logit that never wins, if the model has an output layer over the vocabulary."""
+    output = model.get_output_embeddings()
+    if output is None:
+        return
+    if getattr(output, "bias", None) is None:
+        raise ValueError(f"{type(model).__name__} has an output layer without bias: new tokens cannot be ruled out.")
+    output.bias[ids] = NEVER
