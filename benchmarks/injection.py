@@ -12,6 +12,7 @@ On a machine that does other work, set OMP_WAIT_POLICY=passive: threads that spi
 import argparse
 import copy
 import functools
+import itertools
 import json
 import random
 import time
@@ -49,15 +50,6 @@ def load_sentences(num_sentences: int, share: float, seed: int) -> tuple[list[st
     return rare, draw.sample(without, num_sentences), draw.sample(mixed, num_sentences)
 
 
-def draw_words(num_words: int, first_words: Sequence[str], seed: int) -> list[str]:
-    """Returns `first_words` and invented words of four or five syllables, `num_words` in all."""
-    draw = random.Random(seed)
-    words = dict.fromkeys(first_words)
-    while len(words) < num_words:
-        words["".join(draw.choices(SYLLABLES, k=draw.choice((4, 5))))] = None
-    return list(words)
-
-
 def tokenizing(tokenizer: PreTrainedTokenizerBase) -> Callable[[list[str]], Any]:
     return lambda texts: tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
 
@@ -66,102 +58,87 @@ def reading(model: Any, tokenizer: PreTrainedTokenizerBase) -> Callable[[list[st
     return lambda texts: model(**tokenizing(tokenizer)(texts)).logits
 
 
-def put_ids(batch: Any, first_id: int, num_words: int, share: float) -> dict[str, torch.Tensor]:
-    """Returns the batch with an injected id in the place of one token in `share` of the texts, but at least in one."""
+def put_id(batch: Any, token_id: int) -> dict[str, torch.Tensor]:
+    """Returns the batch with an injected id in the place of a token of its first text, which is one of 32."""
     input_ids = batch["input_ids"].clone()
-    num_rows = max(1, round(len(input_ids) * share))
-    input_ids[:num_rows, 1] = first_id + torch.randint(num_words, (num_rows,))
+    input_ids[0, 1] = token_id
     return {**batch, "input_ids": input_ids}
 
 
-def compare(
-    title: str, candidates: Candidates, batches: Sequence[Any], num: int, num_tokens: int = 0
-) -> dict[str, Any]:
-    """Times all candidates `num` times, after one round to warm up; prints seconds, ratios to the first one and speed."""
-    seconds: dict[str, list[list[float]]] = {name: [] for name in candidates}
+def compare(title: str, candidates: Candidates, batches: Sequence[Any], num: int, num_tokens: int) -> dict[str, Any]:
+    """Times all candidates `num` times, after one round to warm up; prints seconds, ratios to the first, speed."""
+    seconds = {name: torch.zeros(num + 1, len(batches), dtype=torch.float64) for name in candidates}
     order = list(candidates)
-    for _ in range(num + 1):
-        for rounds in seconds.values():
-            rounds.append([])
-        for batch in batches:
+    for repetition in range(num + 1):
+        for index, batch in enumerate(batches):
             order.append(order.pop(0))  # so that nobody is always the first
             for name in order:
                 start = time.perf_counter()
                 candidates[name](batch)
-                seconds[name][-1].append(time.perf_counter() - start)
-    times = {name: torch.tensor(rounds[1:], dtype=torch.float64) for name, rounds in seconds.items()}  # (num, batches)
-    reference = next(iter(times.values()))
+                seconds[name][repetition, index] = time.perf_counter() - start
     results: dict[str, Any] = {}
-    for name, values in times.items():
-        total, ratio = values.sum(dim=1).quantile(0.5).item(), (values / reference).quantile(0.5).item()
+    for name in candidates:
+        total = seconds[name][1:].sum(dim=1).quantile(0.5).item()
+        ratio = (seconds[name] / seconds[next(iter(candidates))])[1:].quantile(0.5).item()
         results[name] = {"seconds": total, "ratio": ratio, "tokens_per_second": num_tokens / total}
         verdict = ""
         if title in BARS and name in ("replace", "slash"):
             results[name]["met"] = (total if title == "loading" else ratio) <= BARS[title]
             verdict = f"{BARS[title]:.2f} {'met' if results[name]['met'] else 'MISSED'}"
-        speed = f"{num_tokens / total:.0f}" if num_tokens else ""
-        print(f"{title:18}  {name:11} {total:8.3f} {ratio:7.3f} {speed:>9}  {verdict}", flush=True)
+        print(f"{title:18}  {name:11} {total:8.3f} {ratio:7.3f} {num_tokens / total:9.0f}  {verdict}", flush=True)
     return results
 
 
 @torch.inference_mode()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    defaults = {"--threads": 2, "--repetitions": 5, "--seed": 0, "--words": 20_000, "--sentences": 320}
-    for name, default in defaults.items():
-        parser.add_argument(name, type=int, default=default)
-    parser.add_argument("--share", type=float, default=0.03, help="of sentences with a rare word")
+    for name, default in (("threads", 2), ("repetitions", 5), ("seed", 0), ("words", 20_000), ("sentences", 320)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--share", type=float, default=0.03, help="share of sentences with a rare word")
     parser.add_argument("--json", metavar="OUT", help="write settings and results to this file")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-
     plain = AutoTokenizer.from_pretrained(ENCODER)
     model = AutoModelForSequenceClassification.from_pretrained(ENCODER, num_labels=4).eval()
     rare, *texts = load_sentences(arguments.sentences, arguments.share, arguments.seed)
     without, mixed = ([group[i : i + BATCH_SIZE] for i in range(0, len(group), BATCH_SIZE)] for group in texts)
-    words = draw_words(arguments.words, rare, arguments.seed)
+    invented = ["quo" + "".join(syllables) for syllables in itertools.product(SYLLABLES, repeat=3)]
+    words = rare + random.Random(arguments.seed).sample(invented, arguments.words - len(rare))
     norm = model.get_input_embeddings().weight.norm(dim=1).mean()
     directions = torch.nn.functional.normalize(torch.randn(len(words), model.config.hidden_size))
     vectors = WordVectors(words, directions * norm)
     inject = functools.partial(BertramEmbeddingInjector, tokenizer=plain, vectors=vectors)
     replace, slash = (inject(copy.deepcopy(model), mode=mode) for mode in ("replace", "slash"))
-    first_id = replace.table.first_id
-    num_found = sum(max(ids) >= first_id for ids in replace.tokenizer(texts[1])["input_ids"])
+    num_found = sum(max(ids) >= replace.table.first_id for ids in replace.tokenizer(texts[1])["input_ids"])
     if num_found != round(arguments.sentences * arguments.share):
         raise SystemExit(f"Expected words in {arguments.share:.1%} of the sentences; found them in {num_found}.")
     torch.testing.assert_close(reading(slash, slash.tokenizer)(without[0]), reading(model, plain)(without[0]))
 
-    fresh = iter([copy.deepcopy(plain) for _ in range(arguments.repetitions + 1)])
-    added = copy.deepcopy(plain)
-    added.add_tokens(words)
+    fresh = [copy.deepcopy(plain) for _ in range(arguments.repetitions + 2)]
+    (added := fresh.pop()).add_tokens(words)
     tokenizers = {"plain": plain, "add_tokens": added, "replace": replace.tokenizer, "slash": slash.tokenizer}
     text_only = {name: tokenizing(tokenizer) for name, tokenizer in tokenizers.items()}
-    loading: Candidates = {
-        "add_tokens": lambda _: next(fresh).add_tokens(words),
-        "replace": lambda _: inject(model, mode="replace").remove(),
-        "slash": lambda _: inject(model, mode="slash").remove(),
-    }
-    encoded = [tokenizing(plain)(batch) for batch in mixed]
-    pairs = [(batch, put_ids(batch, first_id, len(words), arguments.share)) for batch in encoded]
-    forward: Candidates = {name: lambda pair: model(**pair[0]) for name in ("plain", "plain again")}
-    forward = {**forward, "replace": lambda pair: replace(**pair[1])}  # and slash: the mode is the tokenizer's
-    logits: Candidates = {name: reading(model, plain) for name in ("plain", "plain again")}
-    logits = {**logits, **{injector.mode: reading(injector, injector.tokenizer) for injector in (replace, slash)}}
+    loading = {"add_tokens": lambda _: fresh.pop().add_tokens(words)}
+    loading |= {"replace": lambda _: inject(model).remove(), "slash": lambda _: inject(model, mode="slash").remove()}
+    pairs = [(batch, put_id(batch, replace.table.first_id)) for batch in map(tokenizing(plain), mixed)]
+    forward = {name: lambda pair: model(**pair[0]) for name in ("plain", "plain again")}
+    forward |= {"replace": lambda pair: replace(**pair[1])}  # slash is the same here
+    logits = {name: reading(model, plain) for name in ("plain", "plain again")}
+    logits |= {"replace": reading(replace, replace.tokenizer), "slash": reading(slash, slash.tokenizer)}
     num_tokens = [sum(map(len, plain(group)["input_ids"])) for group in texts]
     print(f"{len(words)} words; {arguments.sentences} sentences, {num_found} of them with a rare word")
     print("                    candidate    seconds   ratio  tokens/s  bar (ratio; loading: seconds)")
-    results = {}
-    for title, candidates, batches, size in (
-        ("loading", loading, [None], 0),
-        ("text, no rare word", text_only, without, num_tokens[0]),
-        ("text, some rare", text_only, mixed, num_tokens[1]),
-        ("forward", forward, pairs, num_tokens[1]),
-        ("text to logits", logits, mixed, num_tokens[1]),
-    ):
-        results[title] = compare(title, candidates, batches, arguments.repetitions, size)
+    num = arguments.repetitions
+    results = {
+        "loading": compare("loading", loading, [None], num, 0),
+        "text": compare("text, no rare word", text_only, without, num, num_tokens[0]),
+        "text with words": compare("text, some rare", text_only, mixed, num, num_tokens[1]),
+        "forward": compare("forward", forward, pairs, num, num_tokens[1]),
+        "logits": compare("text to logits", logits, mixed, num, num_tokens[1]),
+    }
     if arguments.json:
         versions = {"torch": torch.__version__, "transformers": transformers.__version__}
         Path(arguments.json).write_text(json.dumps(vars(arguments) | versions | {"results": results}, indent=2))

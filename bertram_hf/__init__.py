@@ -8,11 +8,14 @@ from .embedding_space import embedding_fingerprint
 from .form_tokenization import FormTokenizer
 from .induction import induce_vectors
 from .injection import BertramEmbeddingInjector
+from .injection_policy import InjectionPolicy
 from .label_alignment import align_word_labels, find_answer_tokens, ignore_injected_labels
 from .modeling_bertram import BertramModel, BertramOutput
 from .processing_bertram import BertramProcessor, EncodedWord
+from .rare_words import RareWord, RareWords, find_rare_words
 from .version import __version__
 from .word_matching import WordError
+from .word_report import WordReport, report_word
 from .word_vectors import WordVectors
 
 AutoConfig.register("bertram", BertramConfig, exist_ok=True)
@@ -28,13 +31,19 @@ __all__ = [
     "BertramProcessor",
     "EncodedWord",
     "FormTokenizer",
+    "InjectionPolicy",
+    "RareWord",
+    "RareWords",
     "WordError",
+    "WordReport",
     "WordVectors",
     "__version__",
     "align_word_labels",
     "bake",
     "embedding_fingerprint",
     "find_answer_tokens",
+    "find_rare_words",
     "ignore_injected_labels",
     "induce_vectors",
+    "report_word",
 ]

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from .baking import TokenStyle, bake
 from .embedding_space import embedding_fingerprint
+from .hub import push_saved
+from .injected_embedding import InjectedEmbedding
 from .processing_bertram import is_uncased
 from .splicing import Mode, SplicingBackend, splice_tokenizer
 from .word_index import WordIndex
@@ -30,56 +33,6 @@ PACKS_FOLDER = "word_packs"
 IGNORED_LABEL = -100
 # A vector whose norm is so many times above the largest or below the smallest of the vocabulary is suspicious.
 NORM_MARGIN = 2.0
-
-
-class InjectedEmbedding(nn.Embedding):
-    """A model's input embeddings with a second table: ids from `first_id` on are its rows.
-
-    It keeps the first table's parameter, so that names in the state dict, tied weights and saving are as before. The
-    second table is no buffer, so that it is neither saved with the model nor sent round by DDP, unless it is trained.
-    """
-
-    def __init__(self, embedding: nn.Embedding, first_id: int, *, trainable: bool) -> None:
-        nn.Module.__init__(self)
-        self.num_embeddings, self.embedding_dim = embedding.num_embeddings, embedding.embedding_dim
-        self.padding_idx, self.max_norm, self.norm_type = embedding.padding_idx, None, 2.0
-        self.scale_grad_by_freq, self.sparse = False, False
-        self.weight = embedding.weight
-        self.original = [embedding]  # in a list, so that it is no submodule
-        self.was_trained = embedding.weight.requires_grad
-        self.first_id = first_id
-        self.trainable = trainable
-        self.vectors: Any = embedding.weight.new_empty(0, embedding.embedding_dim)
-
-    def append(self, vectors: torch.Tensor) -> None:
-        """Adds rows (rows, H) to the second table, on the device and in the dtype of the first."""
-        if len(vectors) == 0:
-            return
-        joined = torch.cat([self.vectors.detach(), vectors.detach().to(self.weight)])
-        self.vectors = nn.Parameter(joined) if self.trainable else joined
-
-    def uninstall(self, model: PreTrainedModel) -> None:
-        """Gives `model`, whose input embeddings this is, its original embeddings back."""
-        original = self.original[0]
-        original.weight = self.weight  # conversions may have put another parameter here
-        original.weight.requires_grad_(self.was_trained)
-        model.set_input_embeddings(original)
-
-    def _apply(self, fn: Any, recurse: bool = True) -> "InjectedEmbedding":
-        super()._apply(fn, recurse)
-        if not self.trainable:
-            self.vectors = fn(self.vectors)
-        return self
-
-    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Maps ids (..., T) to embeddings (..., T, H)."""
-        if len(self.vectors) == 0:
-            return super().forward(input_ids)
-        rows = input_ids - self.first_id
-        is_injected = rows >= 0
-        embeddings = super().forward(input_ids.masked_fill(is_injected, 0))
-        injected = nn.functional.embedding(rows.clamp(min=0), self.vectors)
-        return torch.where(is_injected[..., None], injected, embeddings)
 
 
 class BertramEmbeddingInjector(PreTrainedModel):
@@ -153,7 +106,10 @@ class BertramEmbeddingInjector(PreTrainedModel):
         self.model = model
         if freeze_embeddings:
             embedding.weight.requires_grad_(False)
-        self.add(pack)
+        self.register_state_dict_post_hook(_strip_prefix)
+        self.register_load_state_dict_pre_hook(_restore_prefix)
+        if len(pack):
+            self.add(pack)
 
     @property
     def table(self) -> InjectedEmbedding:
@@ -200,6 +156,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
 
         Encodings made earlier stay valid: rows of the table are never given to another word.
         """
+        _check_pack_name(name)
         pack = self._check_pack(vectors)
         if name in self.packs:
             self.remove_pack(name)
@@ -283,14 +240,6 @@ class BertramEmbeddingInjector(PreTrainedModel):
         tokenizer.save_pretrained(save_directory)
         return model, tokenizer
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Returns the wrapped model's, so that checkpoints of the injector are checkpoints of the model."""
-        return self.model.state_dict(*args, **kwargs)
-
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """Loads weights of the wrapped model."""
-        return self.model.load_state_dict(state_dict, strict=strict, assign=assign)
-
     def save_pretrained(self, save_directory: str | os.PathLike, **kwargs: Any) -> None:
         """Saves the wrapped model as it would save itself, its tokenizer, and beside them the packs and settings."""
         folder = Path(save_directory)
@@ -319,22 +268,52 @@ class BertramEmbeddingInjector(PreTrainedModel):
         folder = Path(pretrained_model_name_or_path)
         if not folder.is_dir():
             folder = Path(snapshot_download(str(pretrained_model_name_or_path), **_hub_arguments(kwargs)))
-        if not (folder / SETTINGS_NAME).is_file():
-            raise ValueError(f"{folder} holds no injector: it has no {SETTINGS_NAME}.")
-        settings = json.loads((folder / SETTINGS_NAME).read_text(encoding="utf-8"))
-        model = getattr(transformers, settings["model_class"]).from_pretrained(folder, *model_args, **kwargs)
-        injector = cls(
-            model,
-            AutoTokenizer.from_pretrained(folder),
-            {},
-            mode=settings["mode"],
-            freeze_embeddings=settings["freeze_embeddings"],
-            train_vectors=settings["train_vectors"],
-        )
-        injector.remove_pack(DEFAULT_PACK)
-        for name in settings["packs"]:
-            injector.add(WordVectors.from_pretrained(folder / PACKS_FOLDER / name), name)
-        return injector
+        model_class = getattr(transformers, read_settings(folder)["model_class"])
+        model = model_class.from_pretrained(folder, *model_args, **kwargs)
+        return inject_saved(folder, model, AutoTokenizer.from_pretrained(folder))
+
+    def push_to_hub(self, repo_id: str, *, private: bool | None = None, token: str | bool | None = None) -> str:
+        """Uploads the whole, packs included, to a model repository on the Hub and returns its address."""
+        return push_saved(self, repo_id, private=private, token=token)
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Returns the settings of an injector that was saved in `folder`.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    if not (folder / SETTINGS_NAME).is_file():
+        raise ValueError(f"{folder} holds no injector: it has no {SETTINGS_NAME}.")
+    return json.loads((folder / SETTINGS_NAME).read_text(encoding="utf-8"))
+
+
+def inject_saved(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> BertramEmbeddingInjector:
+    """Injects the packs that were saved in `folder` into a model that is already loaded."""
+    settings = read_settings(folder)
+    names = ("mode", "freeze_embeddings", "train_vectors")
+    injector = BertramEmbeddingInjector(model, tokenizer, {}, **{name: settings[name] for name in names})
+    for name in settings["packs"]:
+        _check_pack_name(name)
+        injector.add(WordVectors.from_pretrained(folder / PACKS_FOLDER / name), name)
+    return injector
+
+
+def _check_pack_name(name: str) -> None:
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise ValueError(f"A pack's name is letters, digits, '_', '-' and '.', as it becomes a folder's; got {name!r}.")
+
+
+def _strip_prefix(module: nn.Module, state_dict: dict[str, Any], prefix: str, metadata: Any) -> None:
+    """Names weights as the wrapped model does, so that checkpoints of the injector are checkpoints of the model."""
+    for key in [key for key in state_dict if key.startswith(f"{prefix}model.")]:
+        state_dict[prefix + key.removeprefix(f"{prefix}model.")] = state_dict.pop(key)
+
+
+def _restore_prefix(module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Undoes `_strip_prefix` before weights are loaded."""
+    for key in [key for key in state_dict if key.startswith(prefix)]:
+        state_dict[f"{prefix}model.{key.removeprefix(prefix)}"] = state_dict.pop(key)
 
 
 def _hub_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which words a tokenizer breaks up or a corpus rarely has, and which of them should get an induced vector."""
+"""Which words a tokenizer breaks up or a corpus rarely has."""
 
 import re
 import unicodedata
@@ -11,65 +11,13 @@ from typing import Any
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
+from .pieces import PieceReader
 from .processing_bertram import is_uncased
+from .text_table import format_columns
 from .word_matching import normalize_text, replace_surrogates
-from .word_vectors import WordVectors
 
-# WordPiece marks the pieces that continue a word; byte-level BPE and SentencePiece mark those that begin one.
-PIECE_MARKERS = ("##", "Ġ", "▁")
-CONTINUES_WORD = "·"
-WORDS_PER_CALL = 10_000
 NUM_ROWS_SHOWN = 20
 SECONDS_BEFORE_PROGRESS = 3
-
-
-class PieceReader:
-    """Cuts words into a tokenizer's pieces and writes pieces so that people can read them.
-
-    Example:
-        >>> reader = PieceReader(tokenizer)  # doctest: +SKIP
-        >>> [reader.read(piece_id) for piece_id in reader.split(["kumquat"])[0]]  # doctest: +SKIP
-        ['ku', '·m', '·qua', '·t']
-    """
-
-    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
-        self.tokenizer = tokenizer
-        vocabulary = tokenizer.get_vocab()
-        self.tokens = {token_id: token for token, token_id in vocabulary.items()}
-        self.special_ids = set(tokenizer.all_special_ids)
-        self.marker = max(PIECE_MARKERS, key=lambda marker: sum(token.startswith(marker) for token in vocabulary))
-
-    def split(self, words: Sequence[str]) -> list[list[int]]:
-        """Returns the ids of the pieces of each word, as it stands after a space; a piece that is only the space is
-        left out."""
-        pieces: list[list[int]] = []
-        for start in range(0, len(words), WORDS_PER_CALL):
-            pieces += self.tokenizer(
-                [f" {word}" for word in words[start : start + WORDS_PER_CALL]],
-                add_special_tokens=False,
-                split_special_tokens=True,
-                return_attention_mask=False,
-                return_token_type_ids=False,
-                verbose=False,
-            )["input_ids"]
-        return [[piece for piece in ids if self.tokens.get(piece) not in ("Ġ", "▁")] for ids in pieces]
-
-    def read(self, token_id: int) -> str:
-        """Returns a token as text: "·" stands before one that continues a word, "\\xc3" for a byte that is no text."""
-        token = self.tokens.get(token_id, "")
-        if token_id in self.special_ids:
-            return token
-        if self.marker == "##":
-            return CONTINUES_WORD + token[2:] if token.startswith("##") and len(token) > 2 else token
-        text = token.removeprefix(self.marker)
-        prefix = CONTINUES_WORD if text == token else ""
-        if self.marker == "Ġ" and all(character in _byte_of_character() for character in text):
-            text = bytes(_byte_of_character()[character] for character in text).decode(errors="backslashreplace")
-        return prefix + text
-
-    def breaks_up(self, pieces: Sequence[int], min_pieces: int) -> bool:
-        """Whether a word has `min_pieces` pieces, or one of them is the unknown token, which says even less."""
-        return len(pieces) >= min_pieces or self.tokenizer.unk_token_id in pieces
 
 
 @dataclass(frozen=True)
@@ -206,7 +154,7 @@ def find_rare_words(
             f"got max_count={max_count} and min_pieces={min_pieces}."
         )
     lower_case = is_uncased(tokenizer)
-    corpus_counts = None if counts is None else _normalize_counts(counts, lower_case)
+    corpus_counts = None if counts is None else normalize_counts(counts, lower_case)
     occurrences: Counter[str] = Counter()
     num_texts_with: Counter[str] = Counter()
     num_texts = num_numbers = 0
@@ -240,60 +188,6 @@ def find_rare_words(
     return RareWords(tuple(entries), num_texts, len(occurrences), num_numbers)
 
 
-@dataclass(frozen=True)
-class InjectionPolicy:
-    """Which induced vectors to use, so that words the model knows well are left as they are.
-
-    Attributes:
-        max_count: Words that occur more often keep their pieces.
-        min_pieces: So do words with fewer pieces, unless one is the unknown token.
-        min_contexts: So do words whose vector was induced from fewer contexts.
-
-    Example:
-        >>> policy = InjectionPolicy(max_count=100, min_pieces=2, min_contexts=1)
-        >>> selected, reasons = policy.select(vectors, tokenizer, counts)  # doctest: +SKIP
-        >>> reasons  # doctest: +SKIP
-        {'house': 'occurs 5000 times, more than 100'}
-    """
-
-    max_count: int | None = None
-    min_pieces: int | None = None
-    min_contexts: int = 0
-
-    def select(
-        self, vectors: WordVectors, tokenizer: PreTrainedTokenizerBase, counts: Mapping[str, int] | None = None
-    ) -> tuple[WordVectors, dict[str, str]]:
-        """Splits words into those to inject and the others.
-
-        Args:
-            vectors: The induced vectors.
-            tokenizer: The tokenizer of the model that is to get them.
-            counts: How often words occur in a corpus, 0 if not listed; needed by `max_count`.
-
-        Returns:
-            The vectors to inject, and for each other word why it is not among them.
-
-        Raises:
-            ValueError: If `max_count` is set and there are no counts.
-        """
-        if self.max_count is not None and counts is None:
-            raise ValueError(f"max_count={self.max_count} needs to know how often words occur: pass counts.")
-        lower_case = is_uncased(tokenizer)
-        corpus_counts = _normalize_counts(counts or {}, lower_case)
-        reader = PieceReader(tokenizer)
-        reasons: dict[str, str] = {}
-        normalized = [_normalize_word(word, lower_case) for word in vectors.words]
-        for word, key, pieces in zip(vectors.words, normalized, reader.split(normalized), strict=True):
-            count, num_contexts = corpus_counts.get(key, 0), len(vectors.used_contexts.get(word, []))
-            if self.max_count is not None and count > self.max_count:
-                reasons[word] = f"occurs {count} times, more than {self.max_count}"
-            elif self.min_pieces is not None and not reader.breaks_up(pieces, self.min_pieces):
-                reasons[word] = f"{_count(len(pieces), 'piece')}, fewer than {self.min_pieces}"
-            elif num_contexts < self.min_contexts:
-                reasons[word] = f"{_count(num_contexts, 'context')}, fewer than {self.min_contexts}"
-        return vectors.select(word for word in vectors.words if word not in reasons), reasons
-
-
 def split_words(text: str) -> Iterator[str]:
     """Yields the words and numbers of a text; see `find_rare_words` for what a word is.
 
@@ -315,14 +209,6 @@ def _word_pattern() -> re.Pattern[str]:
     run = rf"\w+(?:[{marks}]+\w*)*"
     # At most four hyphens, so that a long chain of them takes linear time.
     return re.compile(rf"(?P<word>{run}(?:(?:-{run}){{0,3}}-(?=\d){run})?)(?P<negation>(?<=[nN])['’][tT](?!\w))?")
-
-
-@cache
-def _byte_of_character() -> dict[str, int]:
-    """Returns the table with which GPT-2's byte-level BPE writes bytes as visible characters, reversed."""
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    hidden = [byte for byte in range(256) if byte not in visible]
-    return {chr(byte): byte for byte in visible} | {chr(256 + index): byte for index, byte in enumerate(hidden)}
 
 
 def _read_texts(texts: Iterable[Any], text_column: str | Sequence[str]) -> Iterator[str]:
@@ -351,46 +237,22 @@ def _read_texts(texts: Iterable[Any], text_column: str | Sequence[str]) -> Itera
         yield "\n".join(values)
 
 
-def _normalize_word(word: str, lower_case: bool) -> str:
+def normalize_spelling(word: str, lower_case: bool) -> str:
+    """Returns one spelling for all that are one word to the tokenizer."""
     word = " ".join(normalize_text(word).split())
     return word.lower() if lower_case else word
 
 
-def _normalize_counts(counts: Mapping[str, int], lower_case: bool) -> Counter[str]:
+def normalize_counts(counts: Mapping[str, int], lower_case: bool) -> Counter[str]:
     """Adds up the counts of spellings that are one word to the tokenizer."""
     if not isinstance(counts, Mapping):
         raise TypeError(f"counts must map words to numbers; got {type(counts).__name__}.")
     normalized: Counter[str] = Counter()
     for word, count in counts.items():
-        normalized[_normalize_word(word, lower_case)] += count
+        normalized[normalize_spelling(word, lower_case)] += count
     return normalized
 
 
-def _count(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
+    """Writes "1 piece" or "2 pieces"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def format_columns(rows: Sequence[Sequence[str]], *, right_aligned: Iterable[int] = ()) -> str:
-    """Writes rows as text in aligned columns.
-
-    Example:
-        >>> print(format_columns([("word", "count"), ("kumquat", "3")], right_aligned=[1]))
-        word     count
-        kumquat      3
-    """
-    widths = [max(map(_display_width, column)) for column in zip(*rows, strict=True)]
-    right = set(right_aligned)
-    lines = []
-    for row in rows:
-        spaces = [" " * (width - _display_width(cell)) for width, cell in zip(widths, row, strict=True)]
-        cells = [s + cell if i in right else cell + s for i, (s, cell) in enumerate(zip(spaces, row, strict=True))]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
-
-
-def _display_width(text: str) -> int:
-    """Returns how many columns a terminal needs: two for an East Asian wide character, none for a mark."""
-    return sum(
-        0 if unicodedata.category(c) in ("Mn", "Me") else 2 if unicodedata.east_asian_width(c) in "WF" else 1
-        for c in text
-    )

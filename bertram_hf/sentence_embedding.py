@@ -1,7 +1,6 @@
 """Injected sentence-transformers models; needs `pip install bertram-hf[sentence-transformers]`."""
 
 import copy
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 
-from .injection import DEFAULT_PACK, PACKS_FOLDER, SETTINGS_NAME, BertramEmbeddingInjector
+from .injection import BertramEmbeddingInjector, inject_saved, read_settings
 from .splicing import Mode
 from .word_vectors import WordVectors
 
@@ -50,18 +49,12 @@ class InjectedTransformer(Transformer):
         """
         place = (model_name_or_path, subfolder, token, cache_folder, revision, local_files_only)
         folder = Path(cls.load_dir_path(*place) or model_name_or_path)
-        if not (folder / SETTINGS_NAME).is_file():
-            raise ValueError(f"{folder} holds no injector: it has no {SETTINGS_NAME}. Save the injected model again.")
-        settings = json.loads((folder / SETTINGS_NAME).read_text(encoding="utf-8"))
+        read_settings(folder)  # before the encoder is loaded: is there an injector at all?
         transformer = super().load(*place, *args, **kwargs)
-        transformer._inject({}, **{name: settings[name] for name in ("mode", "freeze_embeddings", "train_vectors")})
-        transformer.injector.remove_pack(DEFAULT_PACK)
-        for name in settings["packs"]:
-            transformer.injector.add(WordVectors.from_pretrained(folder / PACKS_FOLDER / name), name)
+        transformer._install(inject_saved(folder, transformer.model, transformer.processor))
         return transformer
 
-    def _inject(self, vectors: WordVectors | Mapping[str, torch.Tensor], **settings: Any) -> None:
-        injector = BertramEmbeddingInjector(self.model, self.processor, vectors, **settings)
+    def _install(self, injector: BertramEmbeddingInjector) -> None:
         self._injector = [injector]  # in a list, so that it is no submodule: it holds the encoder a second time
         self.processor = injector.tokenizer
 
@@ -106,5 +99,5 @@ def inject_sentence_transformer(
     copies: dict[int, Any] = {id(transformer): injected}  # deepcopy then puts it in the first module's place
     injected.__setstate__(copy.deepcopy(transformer.__dict__, copies))
     injected._prompt_length_mapping.clear()  # a prompt may contain a word
-    injected._inject(vectors, mode=mode)
+    injected._install(BertramEmbeddingInjector(injected.model, injected.processor, vectors, mode=mode))
     return copy.deepcopy(model, copies)

@@ -49,7 +49,7 @@ class SplicingBackend:
         self.slash = (slash.ids[-1], slash.tokens[-1])
 
     def __getattr__(self, name: str) -> Any:
-        if name == "rust":  # not yet there while unpickling
+        if name == "rust" or name.startswith("__"):  # not yet there, or not ours to give, while unpickling
             raise AttributeError(name)
         return getattr(self.rust, name)
 

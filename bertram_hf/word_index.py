@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from .word_matching import is_mark, is_word_character, normalize_text
@@ -20,12 +21,18 @@ class WordMatch(NamedTuple):
 
 @dataclass(frozen=True)
 class _Form:
-    """One spelling of a word: how to match it, where its first run of letters begins, and the word's row."""
+    """One spelling of a word: its text, where its first run of letters begins, and the word's row."""
 
     text: str
-    pattern: re.Pattern[str]
     run_start: int
     row: int
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """How to match it; compiled at first use, since most words of a large dictionary are never met."""
+        before = r"(?<!\w)" if is_word_character(self.text[0]) else ""
+        after = r"(?!\w)" if is_word_character(self.text[-1]) else ""
+        return re.compile(before + r"\s+".join(map(re.escape, self.text.split())) + after)
 
 
 class WordIndex:
@@ -60,11 +67,8 @@ class WordIndex:
         self.rows[key] = row
         for text in _spellings(key):
             table, lookup, run_start = self._place(text)
-            before = r"(?<!\w)" if is_word_character(text[0]) else ""
-            after = r"(?!\w)" if is_word_character(text[-1]) else ""
-            pattern = re.compile(before + r"\s+".join(map(re.escape, text.split())) + after)
             forms = table.setdefault(lookup, [])
-            forms.append(_Form(text, pattern, run_start, row))
+            forms.append(_Form(text, run_start, row))
             forms.sort(key=lambda form: -len(form.text))
 
     def remove(self, word: str) -> None:

@@ -12,8 +12,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from .embedding_space import embedding_fingerprint
 from .induction import check_processor_fits
 from .modeling_bertram import BertramModel
+from .pieces import PieceReader
 from .processing_bertram import BertramProcessor
-from .rare_words import PieceReader, format_columns
+from .text_table import format_columns
 from .word_matching import WordPattern, check_contexts, normalize_text, replace_surrogates
 from .word_vectors import WordVectors
 

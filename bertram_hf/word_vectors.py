@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from huggingface_hub import HfApi, hf_hub_download
+from huggingface_hub import hf_hub_download
 from safetensors.torch import load_file, save_file
+
+from .hub import push_saved
 
 VECTORS_NAME = "word_vectors.safetensors"
 METADATA_NAME = "word_vectors.json"
@@ -194,9 +195,4 @@ class WordVectors:
 
     def push_to_hub(self, repo_id: str, *, private: bool | None = None, token: str | bool | None = None) -> str:
         """Uploads the vectors to a model repository on the Hub and returns its address."""
-        api = HfApi(token=token)
-        url = api.create_repo(repo_id, private=private, exist_ok=True)
-        with tempfile.TemporaryDirectory() as folder:
-            self.save_pretrained(folder)
-            api.upload_folder(repo_id=url.repo_id, folder_path=folder, commit_message="Upload word vectors")
-        return str(url)
+        return push_saved(self, repo_id, private=private, token=token)

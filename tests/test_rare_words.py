@@ -12,8 +12,10 @@ from rich.console import Console
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from bertram_hf import WordVectors, induce_vectors
-from bertram_hf.rare_words import InjectionPolicy, PieceReader, find_rare_words, format_columns, split_words
+from bertram_hf import InjectionPolicy, WordVectors, find_rare_words, induce_vectors
+from bertram_hf.pieces import PieceReader
+from bertram_hf.rare_words import split_words
+from bertram_hf.text_table import format_columns
 from bertram_hf.word_matching import WordPattern
 
 TEXTS = ["The Kumquat and the quokka.", "A kumquat, 12 kumquats and 3,5 quokkas!", "the the the and"]

