@@ -5,6 +5,7 @@ from transformers import AutoConfig, AutoModel, AutoProcessor
 from .baking import bake
 from .configuration_bertram import PRESETS, BertramConfig
 from .embedding_space import embedding_fingerprint
+from .finetuning import SlashAugmentation
 from .form_tokenization import FormTokenizer
 from .induction import induce_vectors
 from .injection import BertramEmbeddingInjector
@@ -34,6 +35,7 @@ __all__ = [
     "InjectionPolicy",
     "RareWord",
     "RareWords",
+    "SlashAugmentation",
     "WordError",
     "WordReport",
     "WordVectors",

@@ -109,7 +109,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
         self.register_state_dict_post_hook(_strip_prefix)
         self.register_load_state_dict_pre_hook(_restore_prefix)
         if len(pack):
-            self.add(pack)
+            self._add_checked(pack, DEFAULT_PACK)
 
     @property
     def table(self) -> InjectedEmbedding:
@@ -160,6 +160,9 @@ class BertramEmbeddingInjector(PreTrainedModel):
         pack = self._check_pack(vectors)
         if name in self.packs:
             self.remove_pack(name)
+        self._add_checked(pack, name)
+
+    def _add_checked(self, pack: WordVectors, name: str) -> None:
         rows = {word: len(self._words) + row for row, word in enumerate(pack.words)}
         self.packs[name] = rows
         self._words += pack.words

@@ -293,7 +293,8 @@ class BertramModel(PreTrainedModel):
         """Saves the model; with `include_encoder=False` without the encoder's weights (slim).
 
         A slim checkpoint records the encoder's name and the fingerprint of its embeddings. `from_pretrained` then loads
-        the encoder from that name, or takes one given as `encoder=`, and refuses one with another fingerprint.
+        the encoder from that name, or takes one given as `encoder=`, and refuses one with another fingerprint. To
+        upload a slim checkpoint, pass `push_to_hub=True` and `repo_id` here.
         """
         self.config.embedding_fingerprint = self.embedding_fingerprint()
         if not include_encoder:
@@ -355,7 +356,9 @@ class BertramModel(PreTrainedModel):
             if encoder is None:
                 raise ValueError("This checkpoint was saved without its encoder and names none: give encoder=.")
         if not isinstance(encoder, PreTrainedModel):
-            encoder = AutoModel.from_pretrained(encoder)
+            # Another repository: how to reach the Hub holds for it too, which revision or subfolder does not.
+            access = {name: kwargs[name] for name in ("cache_dir", "local_files_only", "token") if name in kwargs}
+            encoder = AutoModel.from_pretrained(encoder, **access)
         encoder = encoder.base_model
         found = embedding_fingerprint(encoder.get_input_embeddings().weight)
         if found != config.embedding_fingerprint:

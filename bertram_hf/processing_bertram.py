@@ -358,6 +358,12 @@ class BertramProcessor(ProcessorMixin):
         self.__dict__.pop("auto_map", None)  # which Transformers leaves on the processor that it saves
         return saved_files
 
+    def _get_files_timestamps(self, working_dir: str | os.PathLike) -> dict[str, float]:
+        # Transformers uploads what is newer than these, and the form vocabulary is written before it looks.
+        timestamps = super()._get_files_timestamps(working_dir)
+        timestamps.pop(FORM_VOCAB_NAME, None)
+        return timestamps
+
     @classmethod
     def get_processor_dict(
         cls, pretrained_model_name_or_path: str | os.PathLike, **kwargs: Any

