@@ -135,8 +135,20 @@ def truncated_lengths(lengths: list[int], limit: int, strategy: str) -> list[int
     return [small, large] if first <= second else [large, small]
 
 
+def longest_word(tokens: list[Token]) -> int:
+    """Returns the largest number of tokens between two places where a text may be cut."""
+    longest = current = 0
+    for token in tokens:
+        current = 1 if token.can_cut else current + 1
+        longest = max(longest, current)
+    return longest
+
+
 def cut_windows(tokens: list[Token], length: int, stride: int, direction: str) -> list[tuple[int, int]]:
-    """Cuts tokens into windows of at most `length` that overlap by `stride`, never inside a spliced word."""
+    """Cuts tokens into windows of at most `length` that overlap by `stride`, never inside a spliced word.
+
+    No spliced word may be longer than `length`.
+    """
     num_tokens = len(tokens)
     if num_tokens <= length:
         return [(0, num_tokens)]

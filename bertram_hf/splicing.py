@@ -18,6 +18,7 @@ from .spliced_encoding import (
     Token,
     assemble,
     cut_windows,
+    longest_word,
     pad_encodings,
     truncated_lengths,
 )
@@ -35,14 +36,24 @@ class SplicingBackend:
         index: The words to be found; it may change later.
         words: The word of each row, for decoding; it may grow later.
         first_id: The id of row 0.
+        protected_ids: Special tokens, inside of which no word is looked for.
         mode: `"replace"` puts the vector in the place of the word's pieces, `"slash"` after them and a slash.
     """
 
-    def __init__(self, rust: Tokenizer, index: WordIndex, words: list[str], first_id: int, mode: Mode) -> None:
+    def __init__(
+        self,
+        rust: Tokenizer,
+        index: WordIndex,
+        words: list[str],
+        first_id: int,
+        protected_ids: set[int],
+        mode: Mode,
+    ) -> None:
         self.rust = rust
         self.index = index
         self.words = words
         self.first_id = first_id
+        self.protected_ids = protected_ids
         self.mode = mode
         self.enabled = True
         slash = rust.encode(" /", add_special_tokens=False)  # with the space that byte-level tokenizers see in "w / w"
@@ -142,6 +153,11 @@ class SplicingBackend:
         if truncation is None or limit is None:
             return assemble(template, tokens)
         lengths = truncated_lengths([len(part) for part in tokens], limit, truncation["strategy"])
+        if any(longest_word(part) > length for part, length in zip(tokens, lengths, strict=True)):
+            # A spliced word does not fit its text's share of a pair: it becomes its vector only.
+            pieces = zip(texts, encodings, matches, [max(length, 1) for length in lengths], strict=True)
+            tokens = [self._splice_text(*parts) for parts in pieces]
+            lengths = truncated_lengths([len(part) for part in tokens], limit, truncation["strategy"])
         windows = [
             [part[start:end] for start, end in cut_windows(part, length, truncation["stride"], truncation["direction"])]
             for part, length in zip(tokens, lengths, strict=True)
@@ -164,7 +180,6 @@ class SplicingBackend:
         else:  # offsets of pre-split words begin anew in each word
             joined, starts = " ".join(text), _word_starts(text)
             origins = [starts[token.word or 0] for token in tokens]
-        added_ids = self.rust.get_added_tokens_decoder()
         result: list[Token] = []
         done = 0
         for match in matches:
@@ -182,7 +197,7 @@ class SplicingBackend:
                     break
                 first -= 1
             pieces = tokens[first:last]
-            if not pieces or any(piece.id in added_ids for piece in pieces):
+            if not pieces or any(piece.id in self.protected_ids for piece in pieces):
                 continue  # normalised away, or inside a special token such as [MASK]
             result += tokens[done:first]
             result += self._splice_word(joined, match, pieces, origins[first], limit)
@@ -235,8 +250,13 @@ def splice_tokenizer(
     rust = getattr(tokenizer, "_tokenizer", None)
     if not isinstance(rust, Tokenizer):
         raise ValueError(f"{type(tokenizer).__name__} is not a fast tokenizer; load it with AutoTokenizer.")
+    # The unknown token is special too, but stands for words that need a vector most.
+    protected_ids = set(rust.get_added_tokens_decoder()) - {tokenizer.unk_token_id}
+    rust = copy.deepcopy(rust)
+    rust.no_padding()  # a tokenizer file may come with both set; Transformers sets them anew in each call
+    rust.no_truncation()
     spliced = copy.copy(tokenizer)
-    spliced._tokenizer = SplicingBackend(copy.deepcopy(rust), index, words, first_id, mode)
+    spliced._tokenizer = SplicingBackend(rust, index, words, first_id, protected_ids, mode)
     return spliced
 
 

@@ -1,5 +1,6 @@
 import copy
 import os
+import socket
 import subprocess
 import sys
 
@@ -282,7 +283,10 @@ def test_slash_never_lengthens_a_text_past_the_limit(make_injector):
 def test_two_processes_train_as_one(make_injector, tmp_path):
     injector, _, _ = make_injector("slash", head="sequence")
     injector.save_pretrained(tmp_path / "injected")
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "0"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = ["--master_addr", "127.0.0.1", "--master_port", str(free.getsockname()[1])]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", *address]
     script = tmp_path / "train.py"
     script.write_text(DISTRIBUTED_STEP)
     process = subprocess.run(
@@ -291,6 +295,7 @@ def test_two_processes_train_as_one(make_injector, tmp_path):
         capture_output=True,
         text=True,
         check=False,
+        timeout=120,
     )
     assert process.returncode == 0, process.stderr
     batch = injector.tokenizer([TEXT, "a kumquat"], padding="max_length", max_length=48, return_tensors="pt")
