@@ -354,8 +354,11 @@ class BertramProcessor(ProcessorMixin):
         if self.form is not None:
             os.makedirs(save_directory, exist_ok=True)
             self.form.save(os.path.join(save_directory, FORM_VOCAB_NAME))
+        processor_class = getattr(self.tokenizer, "_processor_class", None)
         saved_files = super().save_pretrained(str(save_directory), push_to_hub=push_to_hub, **kwargs)
-        self.__dict__.pop("auto_map", None)  # which Transformers leaves on the processor that it saves
+        # Transformers leaves marks on what it saves; the tokenizer may be the caller's, for other models too.
+        self.__dict__.pop("auto_map", None)
+        self.tokenizer._set_processor_class(processor_class)
         return saved_files
 
     def _get_files_timestamps(self, working_dir: str | os.PathLike) -> dict[str, float]:

@@ -227,3 +227,9 @@ def test_saved_processor_is_the_same(make_pair, tmp_path):
     assert loaded.form.vocab == processor.form.vocab
     contexts = [["a kumquat , in the garden", "<mask> kumquat"]]
     assert loaded.encode(["kumquat"], contexts) == processor.encode(["kumquat"], contexts)
+
+
+def test_saving_leaves_the_tokenizer_as_it_was(bert_tokenizer, tmp_path):
+    BertramProcessor(bert_tokenizer).save_pretrained(tmp_path / "processor")
+    bert_tokenizer.save_pretrained(tmp_path / "tokenizer")
+    assert "BertramProcessor" not in (tmp_path / "tokenizer" / "tokenizer_config.json").read_text()

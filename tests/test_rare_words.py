@@ -166,7 +166,7 @@ def test_many_words_are_split_as_one_by_one(roberta_tokenizer, monkeypatch):
     words = ["kumquat", "the", "café", "<mask>", "new york"]
     reader = PieceReader(roberta_tokenizer)
     expected = [reader.split([word])[0] for word in words]
-    monkeypatch.setattr("bertram_hf.rare_words.WORDS_PER_CALL", 2)
+    monkeypatch.setattr("bertram_hf.pieces.WORDS_PER_CALL", 2)
     assert reader.split(words) == expected
     assert reader.split([]) == []
 
