@@ -19,6 +19,7 @@ from .baking import TokenStyle, bake
 from .embedding_space import embedding_fingerprint
 from .hub import push_saved
 from .injected_embedding import InjectedEmbedding
+from .label_alignment import ignore_injected_labels
 from .processing_bertram import is_uncased
 from .splicing import Mode, SplicingBackend, splice_tokenizer
 from .word_index import WordIndex
@@ -30,7 +31,6 @@ logger = logging.getLogger(__name__)
 DEFAULT_PACK = "default"
 SETTINGS_NAME = "injector.json"
 PACKS_FOLDER = "word_packs"
-IGNORED_LABEL = -100
 # A vector whose norm is so many times above the largest or below the smallest of the vocabulary is suspicious.
 NORM_MARGIN = 2.0
 
@@ -138,7 +138,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
         A label that is an injected word, as a masked language model may get, cannot be predicted and is ignored.
         """
         if labels is not None and input_ids is not None and labels.shape == input_ids.shape:
-            labels = labels.masked_fill(labels >= self.table.first_id, IGNORED_LABEL)
+            labels = ignore_injected_labels(labels, self.table.first_id)
         given = {
             "input_ids": input_ids,
             "attention_mask": attention_mask,
