@@ -40,7 +40,9 @@ def bake(
     words = {backend.words[row]: row for row in backend.index.rows.values()}
     model = _plain_copy(injector)
     tokenizer = copy.deepcopy(injector.plain_tokenizer)
-    tokens = [_added_token(word, tokenizer, backend.index.ignore_case, token_style) for word in words]
+    # A byte-level token takes the space before it along, which `lstrip` does for an added one.
+    is_byte_level = any(token.startswith("Ġ") for token in tokenizer.tokenize(" a"))
+    tokens = [_added_token(word, is_byte_level, backend.index.ignore_case, token_style) for word in words]
     known_ids = set(tokenizer.get_vocab().values())
     tokenizer.add_tokens(tokens)
     ids = tokenizer.convert_tokens_to_ids([token.content for token in tokens])
@@ -65,9 +67,7 @@ def _plain_copy(injector: "BertramEmbeddingInjector") -> PreTrainedModel:
     return model
 
 
-def _added_token(word: str, tokenizer: PreTrainedTokenizerBase, ignore_case: bool, style: TokenStyle) -> AddedToken:
-    # A byte-level token takes the space before it along, which `lstrip` does for an added one.
-    is_byte_level = any(token.startswith("Ġ") for token in tokenizer.tokenize(" a"))
+def _added_token(word: str, is_byte_level: bool, ignore_case: bool, style: TokenStyle) -> AddedToken:
     if style == "released":
         return AddedToken(f"<BERTRAM:{word}>", lstrip=is_byte_level, normalized=False)
     return AddedToken(word, single_word=True, lstrip=is_byte_level, normalized=ignore_case)
