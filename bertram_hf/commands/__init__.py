@@ -1,0 +1,1 @@
+"""The commands of the `bertram` program: each module adds its own options and runs the command."""

@@ -1,0 +1,60 @@
+"""`bertram induce`."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoModel, AutoProcessor
+
+from ..induction import induce_vectors
+
+
+def add_command(commands: Any) -> None:
+    """Adds the command to the parser."""
+    command = commands.add_parser(
+        "induce",
+        help="induce vectors for words with contexts",
+        description='Reads JSON lines such as {"word": "kumquat", "contexts": ["She peeled a kumquat."]}.',
+        epilog="Example: bertram induce my-bertram words.jsonl my-vectors",
+    )
+    command.add_argument("model", metavar="MODEL", help="folder or Hub name of a BERTRAM model")
+    command.add_argument("contexts", metavar="CONTEXTS", help="JSON-lines file")
+    command.add_argument("output", metavar="OUTPUT", help="folder to write, or a file with --word2vec")
+    command.add_argument("--word2vec", action="store_true", help="write the word2vec text format")
+    command.add_argument("--skip-errors", action="store_true", help="leave out words that cannot have a vector")
+    command.add_argument("--json", action="store_true", help="print a summary for scripts")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Induces vectors for the words of a JSON-lines file."""
+    contexts: dict[str, list[str]] = {}
+    with open(arguments.contexts, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                entry = json.loads(line)
+                contexts.setdefault(entry["word"], []).extend(entry["contexts"])
+            except (json.JSONDecodeError, KeyError, TypeError) as error:
+                raise ValueError(
+                    f'Line {number} of {arguments.contexts} must look like {{"word": "kumquat", "contexts": ["..."]}}: '
+                    f"{error!r}"
+                ) from error
+    model = AutoModel.from_pretrained(arguments.model)
+    processor = AutoProcessor.from_pretrained(arguments.model)
+    vectors = induce_vectors(model, processor, contexts, errors="skip" if arguments.skip_errors else "raise")
+    if arguments.word2vec:
+        Path(arguments.output).parent.mkdir(parents=True, exist_ok=True)
+        vectors.save_word2vec(arguments.output)
+    else:
+        vectors.save_pretrained(arguments.output)
+    num_dropped = sum(map(len, vectors.dropped_contexts.values()))
+    if arguments.json:
+        summary = {"words": len(vectors), "failed": vectors.failed, "dropped_contexts": num_dropped}
+        print(json.dumps(summary))
+        return
+    print(f"Wrote {len(vectors)} vectors to {arguments.output}; {num_dropped} contexts were not used.")
+    for word, reason in vectors.failed.items():
+        print(f"No vector for {word!r}: {reason}")
