@@ -10,6 +10,7 @@ Mode = Literal["form", "context", "shallow", "replace", "add", "add-quotes"]
 ContextEncoder = Literal["transformer", "bag-of-words"]
 FormEncoder = Literal["ngram", "lstm", "cnn"]
 ContextWeighting = Literal["attentive", "uniform"]
+ContextLayers = Literal["last", "all"]
 
 # Every system of the paper's tables is one point of the same configuration space.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -46,6 +47,8 @@ class BertramConfig(PreTrainedConfig):
             the appendix.
         context_encoder: `"transformer"` reads the encoder at the masked word; `"bag-of-words"` averages the input
             embeddings of the context (FCM, Attentive Mimicking, A La Carte).
+        context_layers: Which layers of the transformer are read: `"last"`, as in the paper, or `"all"`, side by side, so
+            that the output map learns its own mix of them.
         form_encoder: `"ngram"` averages n-gram embeddings; `"lstm"` (Mimick) and `"cnn"` read characters.
         context_weighting: `"attentive"` (Attentive Mimicking) or `"uniform"`.
         output_bias: Whether the output map A·v + b has the b.
@@ -76,6 +79,7 @@ class BertramConfig(PreTrainedConfig):
     text_config: Any = None  # a dict or None becomes a config on construction
     mode: str = "add"
     context_encoder: str = "transformer"
+    context_layers: str = "last"
     form_encoder: str = "ngram"
     context_weighting: str = "attentive"
     output_bias: bool = True
@@ -118,6 +122,7 @@ class BertramConfig(PreTrainedConfig):
             ("context_encoder", get_args(ContextEncoder)),
             ("form_encoder", get_args(FormEncoder)),
             ("context_weighting", get_args(ContextWeighting)),
+            ("context_layers", get_args(ContextLayers)),
         ):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}.")
@@ -141,7 +146,10 @@ class BertramConfig(PreTrainedConfig):
     @property
     def context_size(self) -> int:
         """Size of one context's representation before the output map."""
-        return self.embedding_size if self.context_encoder == "bag-of-words" else self.text_config.hidden_size
+        if self.context_encoder == "bag-of-words":
+            return self.embedding_size
+        num_layers = self.text_config.num_hidden_layers if self.context_layers == "all" else 1
+        return num_layers * self.text_config.hidden_size
 
     @classmethod
     def from_preset(cls, name: str, **overrides: Any) -> "BertramConfig":

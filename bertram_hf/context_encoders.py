@@ -65,23 +65,33 @@ def check_encoder_reads_embeddings(encoder: PreTrainedModel) -> None:
 
 
 def read_at_positions(
-    encoder: PreTrainedModel, inputs_embeds: torch.Tensor, attention_mask: torch.Tensor, positions: torch.Tensor
+    encoder: PreTrainedModel,
+    inputs_embeds: torch.Tensor,
+    attention_mask: torch.Tensor,
+    positions: torch.Tensor,
+    *,
+    all_layers: bool = False,
 ) -> torch.Tensor:
-    """Returns the encoder's last hidden state at one position of each input.
+    """Returns the encoder's hidden state at one position of each input.
 
     Args:
         encoder: Any encoder that takes `inputs_embeds`.
         inputs_embeds: (C, T, H).
         attention_mask: (C, T), padding on the right.
         positions: (C,).
+        all_layers: Whether to read all layers instead of the last one.
 
     Returns:
-        (C, hidden).
+        (C, hidden), or (C, layers * hidden), the first layer first.
     """
     if can_read_packed(encoder):
-        return read_packed(encoder, inputs_embeds, attention_mask, positions)
+        states = read_packed(encoder, inputs_embeds, attention_mask, positions)
+        return torch.cat(states, dim=-1) if all_layers else states[-1]
     rows = torch.arange(len(positions), device=positions.device)
-    return encoder(inputs_embeds=inputs_embeds, attention_mask=attention_mask).last_hidden_state[rows, positions]
+    outputs = encoder(inputs_embeds=inputs_embeds, attention_mask=attention_mask, output_hidden_states=all_layers)
+    if not all_layers:
+        return outputs.last_hidden_state[rows, positions]
+    return torch.cat([states[rows, positions] for states in outputs.hidden_states[1:]], dim=-1)
 
 
 def can_read_packed(encoder: PreTrainedModel) -> bool:
@@ -100,9 +110,10 @@ def can_read_packed(encoder: PreTrainedModel) -> bool:
 
 def read_packed(
     encoder: PreTrainedModel, inputs_embeds: torch.Tensor, attention_mask: torch.Tensor, positions: torch.Tensor
-) -> torch.Tensor:
+) -> list[torch.Tensor]:
     """Does the same as running the encoder, with less work: padding exists only inside attention, so that the linear
-    layers see real tokens, and the last layer is run only at the positions that are read."""
+    layers see real tokens, and the last layer is run only at the positions that are read. Returns (C, hidden) for each
+    layer."""
     hidden_states = encoder.embeddings(inputs_embeds=inputs_embeds)  # (C, T, hidden)
     if hasattr(encoder, "embeddings_project"):  # ELECTRA
         hidden_states = encoder.embeddings_project(hidden_states)
@@ -130,11 +141,13 @@ def read_packed(
         return layer.output(layer.intermediate(attention_output), attention_output)
 
     *layers, last_layer = encoder.encoder.layer
+    states_read: list[torch.Tensor] = []
     for layer in layers:
         attention = layer.attention.self
         packed = finish(layer, attend(attention, unpack(attention.query(packed)))[kept], packed)
+        states_read.append(packed[read])
     attention, residual = last_layer.attention.self, packed[read]
-    return finish(last_layer, attend(attention, attention.query(residual)[:, None]), residual)
+    return [*states_read, finish(last_layer, attend(attention, attention.query(residual)[:, None]), residual)]
 
 
 def average_context(

@@ -7,12 +7,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import nn
 from torch.compiler import is_compiling
 from transformers import AutoModel, PreTrainedModel
 from transformers import initialization as init
-from transformers.utils import ModelOutput, cached_file
+from transformers.utils import ModelOutput
 
 from .configuration_bertram import BertramConfig, preset_fields
 from .context_encoders import (
@@ -26,6 +25,7 @@ from .context_encoders import (
 from .context_weighting import AttentiveWeights, index_words, sum_by_word
 from .embedding_space import embedding_fingerprint
 from .form_encoders import CharacterCNN, CharacterLSTM, NgramEncoder
+from .slim_checkpoint import HUB_ARGUMENTS, join_slim_checkpoint
 
 # Where the prefix of each mode holds the form vector: [CLS] form :, and [CLS] " form " :.
 FORM_POSITIONS = {"add": 1, "add-quotes": 2}
@@ -158,9 +158,11 @@ class BertramModel(PreTrainedModel):
 
     def train(self, mode: bool = True) -> "BertramModel":
         super().train(mode)
-        # The released code runs its frozen encoder with dropout; we do not, so that its outputs can be cached.
+        # The released code runs its frozen parts with dropout; we do not, so that their outputs can be cached.
         if self.config.has_context and self.config.freeze_encoder:
             self.encoder.eval()
+        if self.config.has_form and self.config.freeze_form:
+            self.form_encoder.eval()
         return self
 
     def encode_forms(self, form_ids: torch.Tensor) -> torch.Tensor:
@@ -195,7 +197,8 @@ class BertramModel(PreTrainedModel):
             if self.config.mode in FORM_POSITIONS:
                 positions = torch.full_like(mask_positions, FORM_POSITIONS[self.config.mode])
             inputs_embeds = inputs_embeds.index_put((rows, positions), form_embeddings.to(inputs_embeds.dtype))
-        return read_at_positions(self.encoder, inputs_embeds, attention_mask, mask_positions)
+        all_layers = self.config.context_layers == "all"
+        return read_at_positions(self.encoder, inputs_embeds, attention_mask, mask_positions, all_layers=all_layers)
 
     def combine(
         self,
@@ -236,6 +239,7 @@ class BertramModel(PreTrainedModel):
         mask_positions: torch.Tensor | None = None,
         num_contexts: torch.Tensor | None = None,
         form_ids: torch.Tensor | None = None,
+        context_embeddings: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
         return_dict: bool | None = None,
     ) -> BertramOutput | tuple[torch.Tensor, ...]:
@@ -247,6 +251,8 @@ class BertramModel(PreTrainedModel):
             mask_positions: (C,), where the word stands in each context.
             num_contexts: (W,), how many contexts each word has.
             form_ids: (W, N), the words' n-grams or characters; not needed in mode context.
+            context_embeddings: (C, hidden), what `encode_contexts` returned, in place of `input_ids` and what goes with
+                them. A frozen encoder need not run twice.
             labels: (W, H), the words' true embeddings; gives the mimicking loss.
             return_dict: Whether to return a [`BertramOutput`] (the default) or a tuple.
 
@@ -255,15 +261,17 @@ class BertramModel(PreTrainedModel):
                 contexts.
         """
         form_embeddings: Any = None
-        context_embeddings = context_weights = loss = None
+        context_weights = loss = None
         if self.config.has_form:
             if form_ids is None:
                 raise ValueError(f"Mode {self.config.mode!r} needs form_ids (W, N); use a processor with form=.")
             form_embeddings = self.encode_forms(form_ids)
-        elif input_ids is None or (num_contexts is not None and not is_compiling() and not num_contexts.all()):
+        elif (input_ids is None and context_embeddings is None) or (
+            num_contexts is not None and not is_compiling() and not num_contexts.all()
+        ):
             raise ValueError("A context-only model cannot give a vector to a word without contexts.")
         word_embeddings = form_embeddings
-        if self.config.has_context and input_ids is not None:
+        if self.config.has_context and input_ids is not None and context_embeddings is None:
             if mask_positions is None or num_contexts is None:
                 raise ValueError("Contexts need mask_positions (C,) and num_contexts (W,) beside input_ids (C, T).")
             if attention_mask is None:
@@ -272,6 +280,9 @@ class BertramModel(PreTrainedModel):
             if self.config.has_form:
                 per_context = form_embeddings[index_words(num_contexts, len(input_ids))]
             context_embeddings = self.encode_contexts(input_ids, attention_mask, mask_positions, per_context)
+        if self.config.has_context and context_embeddings is not None:
+            if num_contexts is None:
+                raise ValueError("context_embeddings (C, hidden) need num_contexts (W,).")
             word_embeddings, context_weights = self.combine(form_embeddings, context_embeddings, num_contexts)
         if labels is not None:
             # The paper writes the squared norm; as in the released code it is the mean over words and dimensions.
@@ -328,7 +339,7 @@ class BertramModel(PreTrainedModel):
             hub_arguments = {name: kwargs[name] for name in HUB_ARGUMENTS if name in kwargs}
             config = cls.config_class.from_pretrained(pretrained_model_name_or_path, **hub_arguments)
         if config is not None and not config.encoder_included:
-            kwargs["state_dict"] = cls._slim_state_dict(pretrained_model_name_or_path, config, encoder, kwargs)
+            kwargs["state_dict"] = join_slim_checkpoint(pretrained_model_name_or_path, config, encoder, kwargs)
             config.encoder_included = True
             kwargs["config"] = config
             pretrained_model_name_or_path = None
@@ -343,43 +354,6 @@ class BertramModel(PreTrainedModel):
             if not parameter.is_meta and not parameter.isfinite().all():
                 raise ValueError(f"The weight {name} of this checkpoint holds NaN or infinity; the file is damaged.")
         return loaded
-
-    @staticmethod
-    def _slim_state_dict(
-        path: Any, config: BertramConfig, encoder: Any, kwargs: dict[str, Any]
-    ) -> dict[str, torch.Tensor]:
-        """Joins the weights of a slim checkpoint with those of its encoder."""
-        hub_arguments = {name: kwargs[name] for name in HUB_ARGUMENTS if name in kwargs}
-        slim = load_file(cached_file(path, "model.safetensors", **hub_arguments))
-        if encoder is None:
-            encoder = config.encoder_name_or_path
-            if encoder is None:
-                raise ValueError("This checkpoint was saved without its encoder and names none: give encoder=.")
-        if not isinstance(encoder, PreTrainedModel):
-            # Another repository: how to reach the Hub holds for it too, which revision or subfolder does not.
-            access = {name: kwargs[name] for name in ("cache_dir", "local_files_only", "token") if name in kwargs}
-            encoder = AutoModel.from_pretrained(encoder, **access)
-        encoder = encoder.base_model
-        found = embedding_fingerprint(encoder.get_input_embeddings().weight)
-        if found != config.embedding_fingerprint:
-            raise ValueError(
-                f"This checkpoint belongs to an encoder with embeddings {config.embedding_fingerprint} "
-                f"({config.encoder_name_or_path}); {encoder.name_or_path or type(encoder).__name__} has {found}. "
-                "Give the encoder that it was trained for."
-            )
-        expected = build_encoder_keys(config)
-        return slim | {
-            f"encoder.{key}": value.clone() for key, value in encoder.state_dict().items() if key in expected
-        }
-
-
-HUB_ARGUMENTS = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
-
-
-def build_encoder_keys(config: BertramConfig) -> set[str]:
-    """Returns the names of the encoder's weights, without the pooler."""
-    with torch.device("meta"):
-        return set(build_encoder(config.text_config).state_dict())
 
 
 def _build_form_encoder(config: BertramConfig) -> nn.Module:

@@ -58,6 +58,7 @@ class SplicingBackend:
         self.enabled = True
         slash = rust.encode(" /", add_special_tokens=False)  # with the space that byte-level tokenizers see in "w / w"
         self.slash = (slash.ids[-1], slash.tokens[-1])
+        self._templates: dict[tuple[bool, bool, bytes | None], Template] = {}
 
     def __getattr__(self, name: str) -> Any:
         if name == "rust" or name.startswith("__"):  # not yet there, or not ours to give, while unpickling
@@ -231,12 +232,18 @@ class SplicingBackend:
 
     def _template(self, is_pair: bool, add_special_tokens: bool) -> Template:
         """Returns where special tokens stand: (0 or 1 for a text or None, id, token, type id), read off an encoding."""
-        probe = self.rust.encode("a", "a" if is_pair else None, add_special_tokens=add_special_tokens)
-        template: Template = []
-        for slot in zip(probe.sequence_ids, probe.ids, probe.tokens, probe.type_ids, strict=True):
-            if slot[0] is None or not template or template[-1][0] != slot[0]:
-                template.append(slot)
-        return template
+        # Only the post-processor places special tokens. Its state is in the key, as it can be set or changed in place.
+        post_processor = self.rust.post_processor
+        state = None if post_processor is None else post_processor.__getstate__()
+        key = (is_pair, add_special_tokens, state)
+        if key not in self._templates:
+            probe = self.rust.encode("a", "a" if is_pair else None, add_special_tokens=add_special_tokens)
+            template: Template = []
+            for slot in zip(probe.sequence_ids, probe.ids, probe.tokens, probe.type_ids, strict=True):
+                if slot[0] is None or not template or template[-1][0] != slot[0]:
+                    template.append(slot)
+            self._templates[key] = template
+        return self._templates[key]
 
 
 def splice_tokenizer(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from .word_matching import is_mark, is_word_character, normalize_text
+from .word_matching import WholeWord, normalize_text
 
 RUN = re.compile(r"\w+")
 
@@ -28,11 +28,9 @@ class _Form:
     row: int
 
     @cached_property
-    def pattern(self) -> re.Pattern[str]:
+    def whole_word(self) -> WholeWord:
         """How to match it; compiled at first use, since most words of a large dictionary are never met."""
-        before = r"(?<!\w)" if is_word_character(self.text[0]) else ""
-        after = r"(?!\w)" if is_word_character(self.text[-1]) else ""
-        return re.compile(before + r"\s+".join(map(re.escape, self.text.split())) + after)
+        return WholeWord(self.text)
 
 
 class WordIndex:
@@ -96,8 +94,8 @@ class WordIndex:
         for position, forms in places:
             for form in forms:
                 start = position - form.run_start
-                match = form.pattern.match(folded, start) if start >= end else None
-                if match and not _touches_mark(folded, match, form.text):
+                match = form.whole_word.match_at(folded, start) if start >= end else None
+                if match:
                     end = match.end()
                     found.append(WordMatch(start, end, form.row))
                     break
@@ -121,9 +119,3 @@ class WordIndex:
 def _spellings(key: str) -> set[str]:
     """Composed and decomposed accents: raw text may have either."""
     return {key, unicodedata.normalize("NFD", key)}
-
-
-def _touches_mark(text: str, match: re.Match[str], form: str) -> bool:
-    """Whether a combining mark, which is no \\w, joins the match to a longer word."""
-    before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
-    return (is_word_character(form[0]) and is_mark(before)) or (is_word_character(form[-1]) and is_mark(after))

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -13,11 +14,46 @@ class WordError(ValueError, IndexError):
     """
 
 
-class WordPattern:
-    """Finds a word as a whole word.
+class WholeWord:
+    """Matches one spelling as a whole word.
 
-    A boundary is asked for only where the word begins or ends with a letter, digit, mark or underscore, so that "C++"
-    and ".NET" can be words. White space inside a term matches any white space.
+    A boundary is asked for only where the spelling begins or ends with a letter, digit, mark or underscore, so that
+    "C++" and ".NET" can be words. White space inside it matches any white space.
+
+    Args:
+        spelling: The word or term, taken as it is: accents are neither composed nor decomposed.
+        ignore_case: Whether "Kumquat" is "kumquat".
+
+    Example:
+        >>> [match.span() for match in WholeWord("C++").find_all("C++, C+++ and XC++")]
+        [(0, 3), (5, 8)]
+    """
+
+    def __init__(self, spelling: str, *, ignore_case: bool = False) -> None:
+        parts = spelling.split()
+        self.starts_inside, self.ends_inside = is_word_character(parts[0][0]), is_word_character(parts[-1][-1])
+        body = r"\s+".join(map(re.escape, parts))
+        before = r"(?<!\w)" if self.starts_inside else ""
+        after = r"(?!\w)" if self.ends_inside else ""
+        self.pattern = re.compile(before + body + after, re.IGNORECASE if ignore_case else 0)
+
+    def find_all(self, text: str) -> Iterator[re.Match[str]]:
+        """Yields the occurrences, which do not overlap, from left to right."""
+        return (match for match in self.pattern.finditer(text) if not self._touches_mark(text, match))
+
+    def match_at(self, text: str, position: int) -> re.Match[str] | None:
+        """Returns the occurrence that begins at `position`, if there is one."""
+        match = self.pattern.match(text, position)
+        return None if match is None or self._touches_mark(text, match) else match
+
+    def _touches_mark(self, text: str, match: re.Match[str]) -> bool:
+        """Whether a combining mark, which is no \\w, joins the match to a longer word; Hindi would fall apart."""
+        follows_mark = self.starts_inside and is_mark(text[match.start() - 1 : match.start()])
+        return follows_mark or (self.ends_inside and is_mark(text[match.end() : match.end() + 1]))
+
+
+class WordPattern(WholeWord):
+    """Cuts composed (NFC) text at a word.
 
     Args:
         word: The word or term.
@@ -29,24 +65,15 @@ class WordPattern:
     """
 
     def __init__(self, word: str, *, ignore_case: bool) -> None:
-        parts = normalize_text(word).split()
-        self.starts_inside, self.ends_inside = is_word_character(parts[0][0]), is_word_character(parts[-1][-1])
-        body = r"\s+".join(map(re.escape, parts))
-        before = r"(?<!\w)" if self.starts_inside else ""
-        after = r"(?!\w)" if self.ends_inside else ""
-        self.pattern = re.compile(before + body + after, re.IGNORECASE if ignore_case else 0)
+        super().__init__(normalize_text(word), ignore_case=ignore_case)
 
     def split(self, text: str) -> list[str]:
         """Returns the text between the occurrences; one piece if there is none."""
         segments: list[str] = []
         end = 0
-        for found in self.pattern.finditer(text):
-            # \w does not hold combining marks, without which Hindi words would fall apart.
-            follows_mark = self.starts_inside and is_mark(text[found.start() - 1 : found.start()])
-            precedes_mark = self.ends_inside and is_mark(text[found.end() : found.end() + 1])
-            if not follows_mark and not precedes_mark:
-                segments.append(text[end : found.start()])
-                end = found.end()
+        for match in self.find_all(text):
+            segments.append(text[end : match.start()])
+            end = match.end()
         return [*segments, text[end:]]
 
 

@@ -6,6 +6,7 @@ import torch
 from datasets import Dataset
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tokenizers.processors import TemplateProcessing
 from transformers import (
     AutoTokenizer,
     DataCollatorForLanguageModeling,
@@ -283,3 +284,44 @@ def test_letters_that_grow_when_lower_cased_do_not_shift_matches():
     assert index.find("İİ Kumquat") == [WordMatch(3, 10, 0)]
     index.add("café", 1)
     assert [match.row for match in index.find("a cafe\u0301 and a café")] == [1, 1]
+
+
+def count_probes(tokenizer, monkeypatch):
+    """Returns the calls of `encode` that ask the Rust tokenizer where special tokens stand, as they come."""
+    backend = tokenizer._tokenizer
+    probes = []
+
+    class Counting:
+        def __getattr__(self, name):
+            return getattr(rust, name)
+
+        def encode(self, text, *arguments, **named):
+            if text == "a":
+                probes.append(text)
+            return rust.encode(text, *arguments, **named)
+
+    rust = backend.rust
+    monkeypatch.setattr(backend, "rust", Counting())
+    return probes
+
+
+def test_the_tokenizer_is_asked_once_where_special_tokens_stand(plain, monkeypatch):
+    tokenizer = splice(plain)
+    probes = count_probes(tokenizer, monkeypatch)
+    for _ in range(3):
+        tokenizer(["a kumquat", "kumquat tree", "the old town"])
+    assert len(probes) == 1
+    tokenizer("a kumquat", "a tree")
+    tokenizer("a kumquat", add_special_tokens=False)
+    assert len(probes) == 3
+
+
+def test_special_tokens_follow_a_changed_post_processor(bert_tokenizer):
+    tokenizer = splice(bert_tokenizer)
+    assert tokenizer("a kumquat").tokens() == ["[CLS]", "a", "kumquat", "[SEP]"]
+    post_processor = TemplateProcessing(single="[CLS] $A", special_tokens=[("[CLS]", bert_tokenizer.cls_token_id)])
+    tokenizer._tokenizer.post_processor = post_processor
+    assert tokenizer("a kumquat").tokens() == ["[CLS]", "a", "kumquat"]
+    tokenizer._tokenizer.post_processor.single = "$A [CLS]"
+    assert tokenizer("a kumquat").tokens() == ["a", "kumquat", "[CLS]"]
+    assert tokenizer("a tree").tokens() == ["a", "tree", "[CLS]"]

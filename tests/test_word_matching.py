@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertram_hf.word_matching import WordPattern, truncation_span
+from bertram_hf.word_matching import WholeWord, WordPattern, truncation_span
 
 
 def released_truncation(num_tokens, mask_index, budget):
@@ -60,3 +60,16 @@ def test_case_counts_where_the_tokenizer_keeps_it():
 
 def test_a_term_that_overlaps_a_longer_word_is_still_found():
     assert WordPattern("a b a", ignore_case=False).split("xa b a b a") == ["xa b ", ""]
+
+
+def test_a_match_at_a_position_is_one_of_all_matches():
+    whole_word = WholeWord("C++")
+    text = "C++, XC++ and C++"
+    spans = [match.span() for match in whole_word.find_all(text)]
+    assert spans == [(0, 3), (14, 17)]
+    for position in range(len(text)):
+        match = whole_word.match_at(text, position)
+        assert (match is not None) == (position in (0, 14))
+    assert WholeWord("नम").match_at("नमस्ते", 0) is None
+    assert WholeWord("कि").match_at("कि ताब", 0).span() == (0, 2)
+    assert WholeWord("क").match_at("कि", 0) is None  # a mark follows, which \w does not hold
