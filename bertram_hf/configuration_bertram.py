@@ -52,6 +52,10 @@ class BertramConfig(PreTrainedConfig):
         form_encoder: `"ngram"` averages n-gram embeddings; `"lstm"` (Mimick) and `"cnn"` read characters.
         context_weighting: `"attentive"` (Attentive Mimicking) or `"uniform"`.
         output_bias: Whether the output map A·v + b has the b.
+        output_reads_form: Whether the output map reads the form vector beside the contexts: A·[v; form] + b (modes
+            replace, add and add-quotes). Not in the paper, where a word's spelling reaches it through the encoder only.
+        output_norm: If given, induced vectors are scaled to this distance from the mean of the encoder's embeddings, so
+            that they are as long as the vocabulary's however few the contexts are. Not in the paper.
         form_vocab_size: Number of n-grams or characters, UNK (0) and PAD (1) included.
         embedding_size: Size of the induced vectors, the encoder's input embedding size. Read from `text_config` if
             not given.
@@ -83,6 +87,8 @@ class BertramConfig(PreTrainedConfig):
     form_encoder: str = "ngram"
     context_weighting: str = "attentive"
     output_bias: bool = True
+    output_reads_form: bool = False
+    output_norm: float | None = None
     form_vocab_size: int = 2
     embedding_size: Any = None  # None becomes a number on construction
     character_embedding_size: int = 20
@@ -128,6 +134,13 @@ class BertramConfig(PreTrainedConfig):
                 raise ValueError(f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}.")
         if self.context_encoder == "bag-of-words" and self.mode not in ("form", "context", "shallow"):
             raise ValueError(f"Mode {self.mode!r} puts the form into a transformer's input; a bag of words has none.")
+        if self.output_reads_form and self.mode not in ("replace", "add", "add-quotes"):
+            raise ValueError(f"output_reads_form is for the modes replace, add and add-quotes; got {self.mode!r}.")
+        if self.output_norm is not None and (self.output_norm <= 0 or not self.has_context):
+            raise ValueError(
+                f"output_norm must be positive, and the model must read contexts; got {self.output_norm} and mode "
+                f"{self.mode!r}."
+            )
         if not 0.0 <= self.ngram_dropout < 1.0:
             raise ValueError(f"ngram_dropout must lie in [0, 1); got {self.ngram_dropout}.")
         if self.form_vocab_size < 2:

@@ -81,7 +81,10 @@ class BertramModel(PreTrainedModel):
             self.encoder = build_encoder(config.text_config) if encoder is None else encoder
             if config.context_weighting == "attentive":
                 self.context_attention = AttentiveWeights(config.context_size)
-            self.output_map = nn.Linear(config.context_size, config.embedding_size, bias=config.output_bias)
+            input_size = config.context_size + config.embedding_size * config.output_reads_form
+            self.output_map = nn.Linear(input_size, config.embedding_size, bias=config.output_bias)
+            if config.output_norm is not None:
+                self.register_buffer("vocabulary_mean", torch.zeros(config.embedding_size))
         if config.mode == "shallow":
             self.gate = nn.Linear(2 * config.embedding_size, 1)
         self.post_init()
@@ -133,7 +136,10 @@ class BertramModel(PreTrainedModel):
             embedding_fingerprint=embedding_fingerprint(embeddings),
             attn_implementation=encoder.config._attn_implementation,
         )
-        return cls(config, encoder).to(device=embeddings.device, dtype=embeddings.dtype).eval()
+        model = cls(config, encoder).to(device=embeddings.device, dtype=embeddings.dtype).eval()
+        if config.output_norm is not None:
+            model.vocabulary_mean.copy_(embeddings.detach().float().mean(dim=0))
+        return model
 
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.get_input_embeddings()
@@ -223,14 +229,24 @@ class BertramModel(PreTrainedModel):
         else:
             weights = (1.0 / num_contexts[word_indices]).to(context_embeddings.dtype)
         pooled = sum_by_word(weights[:, None] * context_embeddings, word_indices, num_words)
+        if self.config.output_reads_form:
+            pooled = torch.cat([pooled, form_embeddings], dim=-1)  # (W, hidden + H)
         word_embeddings = self.output_map(pooled)
         if form_embeddings is None:
-            return word_embeddings, weights
+            return self.rescale(word_embeddings), weights
         if self.config.mode == "shallow":
             # The paper gates on the context before A and b; the released code, followed here, after them.
             gate = torch.sigmoid(self.gate(torch.cat([word_embeddings, form_embeddings], dim=-1)))
             word_embeddings = gate * word_embeddings + (1 - gate) * form_embeddings
-        return torch.where((num_contexts > 0)[:, None], word_embeddings, form_embeddings), weights
+        word_embeddings = torch.where((num_contexts > 0)[:, None], word_embeddings, form_embeddings)
+        return self.rescale(word_embeddings), weights
+
+    def rescale(self, word_embeddings: torch.Tensor) -> torch.Tensor:
+        """Scales vectors (W, H) to `config.output_norm` around the vocabulary's mean; as they are if it is None."""
+        if self.config.output_norm is None:
+            return word_embeddings
+        directions = nn.functional.normalize(word_embeddings - self.vocabulary_mean, dim=-1)
+        return self.vocabulary_mean + self.config.output_norm * directions
 
     def forward(
         self,
@@ -271,6 +287,8 @@ class BertramModel(PreTrainedModel):
         ):
             raise ValueError("A context-only model cannot give a vector to a word without contexts.")
         word_embeddings = form_embeddings
+        if self.config.has_context and input_ids is None and context_embeddings is None:
+            word_embeddings = self.rescale(form_embeddings)
         if self.config.has_context and input_ids is not None and context_embeddings is None:
             if mask_positions is None or num_contexts is None:
                 raise ValueError("Contexts need mask_positions (C,) and num_contexts (W,) beside input_ids (C, T).")
