@@ -3,10 +3,10 @@
 import argparse
 import sys
 
-from .commands import convert_original, induce
+from .commands import approximate, card, convert_original, corpus, induce, push, train
 from .version import __version__
 
-COMMANDS = (induce, convert_original)
+COMMANDS = (induce, corpus, approximate, train, convert_original, card, push)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -47,13 +47,14 @@ class BertramConfig(PreTrainedConfig):
             the appendix.
         context_encoder: `"transformer"` reads the encoder at the masked word; `"bag-of-words"` averages the input
             embeddings of the context (FCM, Attentive Mimicking, A La Carte).
-        context_layers: Which layers of the transformer are read: `"last"`, as in the paper, or `"all"`, side by side, so
-            that the output map learns its own mix of them.
+        context_layers: Which layers of the transformer are read: `"last"`, as in the paper, or `"all"`, side by side,
+            so that the output map learns its own mix of them.
         form_encoder: `"ngram"` averages n-gram embeddings; `"lstm"` (Mimick) and `"cnn"` read characters.
         context_weighting: `"attentive"` (Attentive Mimicking) or `"uniform"`.
         output_bias: Whether the output map A·v + b has the b.
-        output_reads_form: Whether the output map reads the form vector beside the contexts: A·[v; form] + b (modes
-            replace, add and add-quotes). Not in the paper, where a word's spelling reaches it through the encoder only.
+        form_strength: If given, a word's vector is s·(A·v + b) + (1 - s)·(F·form + c) with s = n / (n + form_strength)
+            for n contexts: the spelling counts as much as so many contexts (modes replace, add and add-quotes). Not in
+            the paper, where the spelling reaches these modes through the encoder only, however few the contexts are.
         output_norm: If given, induced vectors are scaled to this distance from the mean of the encoder's embeddings, so
             that they are as long as the vocabulary's however few the contexts are. Not in the paper.
         form_vocab_size: Number of n-grams or characters, UNK (0) and PAD (1) included.
@@ -87,7 +88,7 @@ class BertramConfig(PreTrainedConfig):
     form_encoder: str = "ngram"
     context_weighting: str = "attentive"
     output_bias: bool = True
-    output_reads_form: bool = False
+    form_strength: float | None = None
     output_norm: float | None = None
     form_vocab_size: int = 2
     embedding_size: Any = None  # None becomes a number on construction
@@ -134,8 +135,13 @@ class BertramConfig(PreTrainedConfig):
                 raise ValueError(f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}.")
         if self.context_encoder == "bag-of-words" and self.mode not in ("form", "context", "shallow"):
             raise ValueError(f"Mode {self.mode!r} puts the form into a transformer's input; a bag of words has none.")
-        if self.output_reads_form and self.mode not in ("replace", "add", "add-quotes"):
-            raise ValueError(f"output_reads_form is for the modes replace, add and add-quotes; got {self.mode!r}.")
+        if self.form_strength is not None and (
+            self.form_strength <= 0 or self.mode not in ("replace", "add", "add-quotes")
+        ):
+            raise ValueError(
+                "form_strength must be positive, and the mode replace, add or add-quotes; got "
+                f"{self.form_strength} and {self.mode!r}."
+            )
         if self.output_norm is not None and (self.output_norm <= 0 or not self.has_context):
             raise ValueError(
                 f"output_norm must be positive, and the model must read contexts; got {self.output_norm} and mode "

@@ -1,6 +1,8 @@
 """Uploading to the Hub what is no Transformers object."""
 
+import os
 import tempfile
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from huggingface_hub import HfApi
@@ -25,9 +27,44 @@ def push_saved(item: Saveable, repo_id: str, *, private: bool | None = None, tok
     Returns:
         The repository's address.
     """
-    api = HfApi(token=token)
-    url = api.create_repo(repo_id, private=private, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         item.save_pretrained(folder)
-        api.upload_folder(repo_id=url.repo_id, folder_path=folder, commit_message=f"Upload {type(item).__name__}")
-    return str(url)
+        return push_folder(folder, repo_id, private=private, token=token, message=f"Upload {type(item).__name__}")
+
+
+def push_folder(
+    folder: str | os.PathLike,
+    repo_id: str,
+    *,
+    private: bool | None = None,
+    token: str | bool | None = None,
+    revision: str | None = None,
+    message: str | None = None,
+    ignore_patterns: Sequence[str] = (),
+) -> str:
+    """Uploads a folder, subfolders included, to a model repository in one commit.
+
+    Args:
+        folder: What is to be uploaded.
+        repo_id: Name on the Hub; the repository is made if it does not exist.
+        private: Whether a new repository is private.
+        token: Access token; by default the one of `hf auth login`.
+        revision: Branch; it is made if it does not exist. By default the main one.
+        message: Of the commit.
+        ignore_patterns: Files that stay, as `huggingface_hub.HfApi.upload_folder` takes them.
+
+    Returns:
+        The address of the repository or, with `revision`, of the branch.
+    """
+    api = HfApi(token=token)
+    url = api.create_repo(repo_id, private=private, exist_ok=True)
+    if revision is not None:
+        api.create_branch(url.repo_id, branch=revision, exist_ok=True)
+    api.upload_folder(
+        repo_id=url.repo_id,
+        folder_path=os.fspath(folder),
+        revision=revision,
+        commit_message=message,
+        ignore_patterns=list(ignore_patterns),
+    )
+    return str(url) if revision is None else f"{url}/tree/{revision}"

@@ -146,7 +146,7 @@ def _induce(
 ) -> WordVectors:
     config = model.config
     words = [word for word in contexts if word not in failed]
-    form_embeddings: Any = _encode_forms(model, processor, words, max_tokens) if config.has_form else None
+    form_embeddings: Any = encode_words(model, processor, words, max_tokens) if config.has_form else None
     if not config.has_context:
         ignored = {
             word: dict.fromkeys(range(len(contexts[word])), IGNORED_BY_FORM_MODEL) for word in words if contexts[word]
@@ -231,10 +231,10 @@ def _encode_contexts(
     return encoded
 
 
-def _encode_forms(
+def encode_words(
     model: BertramModel, processor: BertramProcessor, words: Sequence[str], max_tokens: int
 ) -> torch.Tensor:
-    """Returns the form vectors (W, H)."""
+    """Returns the form vectors (W, H) of words."""
     form_ids = [processor.encode_form(word) for word in words]
     encoded = torch.empty(len(words), model.config.embedding_size, dtype=model.dtype, device=model.device)
     for batch in length_sorted_batches([len(ids) for ids in form_ids], FORM_UNITS_PER_TOKEN * max_tokens):

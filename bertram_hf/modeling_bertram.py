@@ -81,8 +81,9 @@ class BertramModel(PreTrainedModel):
             self.encoder = build_encoder(config.text_config) if encoder is None else encoder
             if config.context_weighting == "attentive":
                 self.context_attention = AttentiveWeights(config.context_size)
-            input_size = config.context_size + config.embedding_size * config.output_reads_form
-            self.output_map = nn.Linear(input_size, config.embedding_size, bias=config.output_bias)
+            self.output_map = nn.Linear(config.context_size, config.embedding_size, bias=config.output_bias)
+            if config.form_strength is not None:
+                self.form_map = nn.Linear(config.embedding_size, config.embedding_size)
             if config.output_norm is not None:
                 self.register_buffer("vocabulary_mean", torch.zeros(config.embedding_size))
         if config.mode == "shallow":
@@ -217,7 +218,7 @@ class BertramModel(PreTrainedModel):
         Args:
             form_embeddings: (W, H), or None in mode context.
             context_embeddings: (C, hidden), the contexts of the first word, then those of the second, and so on.
-            num_contexts: (W,). A word without contexts gets its form vector as it is.
+            num_contexts: (W,). A word without contexts gets its form vector as it is, unless `form_strength` is set.
 
         Returns:
             Word embeddings (W, H) and context weights (C,).
@@ -229,8 +230,6 @@ class BertramModel(PreTrainedModel):
         else:
             weights = (1.0 / num_contexts[word_indices]).to(context_embeddings.dtype)
         pooled = sum_by_word(weights[:, None] * context_embeddings, word_indices, num_words)
-        if self.config.output_reads_form:
-            pooled = torch.cat([pooled, form_embeddings], dim=-1)  # (W, hidden + H)
         word_embeddings = self.output_map(pooled)
         if form_embeddings is None:
             return self.rescale(word_embeddings), weights
@@ -238,7 +237,11 @@ class BertramModel(PreTrainedModel):
             # The paper gates on the context before A and b; the released code, followed here, after them.
             gate = torch.sigmoid(self.gate(torch.cat([word_embeddings, form_embeddings], dim=-1)))
             word_embeddings = gate * word_embeddings + (1 - gate) * form_embeddings
-        word_embeddings = torch.where((num_contexts > 0)[:, None], word_embeddings, form_embeddings)
+        if self.config.form_strength is not None:
+            share = (num_contexts / (num_contexts + self.config.form_strength))[:, None].to(word_embeddings.dtype)
+            word_embeddings = share * word_embeddings + (1 - share) * self.form_map(form_embeddings)
+        else:
+            word_embeddings = torch.where((num_contexts > 0)[:, None], word_embeddings, form_embeddings)
         return self.rescale(word_embeddings), weights
 
     def rescale(self, word_embeddings: torch.Tensor) -> torch.Tensor:
@@ -255,6 +258,7 @@ class BertramModel(PreTrainedModel):
         mask_positions: torch.Tensor | None = None,
         num_contexts: torch.Tensor | None = None,
         form_ids: torch.Tensor | None = None,
+        form_embeddings: Any = None,
         context_embeddings: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
         return_dict: bool | None = None,
@@ -267,6 +271,7 @@ class BertramModel(PreTrainedModel):
             mask_positions: (C,), where the word stands in each context.
             num_contexts: (W,), how many contexts each word has.
             form_ids: (W, N), the words' n-grams or characters; not needed in mode context.
+            form_embeddings: (W, H), what `encode_forms` returned, in place of `form_ids`.
             context_embeddings: (C, hidden), what `encode_contexts` returned, in place of `input_ids` and what goes with
                 them. A frozen encoder need not run twice.
             labels: (W, H), the words' true embeddings; gives the mimicking loss.
@@ -276,19 +281,20 @@ class BertramModel(PreTrainedModel):
             ValueError: If an input that the mode needs is missing, or a context-only model gets a word without
                 contexts.
         """
-        form_embeddings: Any = None
         context_weights = loss = None
-        if self.config.has_form:
+        if self.config.has_form and form_embeddings is None:
             if form_ids is None:
                 raise ValueError(f"Mode {self.config.mode!r} needs form_ids (W, N); use a processor with form=.")
             form_embeddings = self.encode_forms(form_ids)
-        elif (input_ids is None and context_embeddings is None) or (
-            num_contexts is not None and not is_compiling() and not num_contexts.all()
+        if not self.config.has_form and (
+            (input_ids is None and context_embeddings is None)
+            or (num_contexts is not None and not is_compiling() and not num_contexts.all())
         ):
             raise ValueError("A context-only model cannot give a vector to a word without contexts.")
         word_embeddings = form_embeddings
-        if self.config.has_context and input_ids is None and context_embeddings is None:
-            word_embeddings = self.rescale(form_embeddings)
+        if self.config.has_form and self.config.has_context and input_ids is None and context_embeddings is None:
+            context_embeddings = form_embeddings.new_zeros(0, self.config.context_size)
+            num_contexts = torch.zeros(len(form_embeddings), dtype=torch.long, device=form_embeddings.device)
         if self.config.has_context and input_ids is not None and context_embeddings is None:
             if mask_positions is None or num_contexts is None:
                 raise ValueError("Contexts need mask_positions (C,) and num_contexts (W,) beside input_ids (C, T).")

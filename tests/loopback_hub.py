@@ -1,8 +1,8 @@
 """A Hub in memory on 127.0.0.1, with as much of the protocol as push_to_hub and from_pretrained use.
 
-Each repository has one branch and keeps its last commit only. Files that end in `.safetensors` go through LFS, the
-others come with the commit, so that both ways are taken. Clients are other processes, started with `HF_ENDPOINT` set to
-`LoopbackHub.endpoint` and `HF_HUB_DISABLE_XET=1`, as huggingface_hub reads both when it is imported.
+Each branch keeps its last commit only; `user/repo@name` is a branch other than main. Files that end in `.safetensors`
+go through LFS, the others come with the commit, so that both ways are taken. Clients are other processes, started with
+`HF_ENDPOINT` set to `LoopbackHub.endpoint` and `HF_HUB_DISABLE_XET=1`, as huggingface_hub reads both at import.
 """
 
 import base64
@@ -22,6 +22,7 @@ ROUTES = {
     "create": r"POST /api/repos/create",
     "accept": r"POST /api/validate-yaml|POST /lfs/verify",
     "preupload": rf"POST /api/models/{REPO}/preupload/{REVISION}",
+    "branch": rf"POST /api/models/{REPO}/branch/(?P<name>.+)",
     "lfs_batch": rf"POST /{REPO}\.git/info/lfs/objects/batch",
     "lfs_upload": r"PUT /lfs/(?P<oid>\w{64})",
     "commit": rf"POST /api/models/{REPO}/commit/{REVISION}",
@@ -38,6 +39,7 @@ class LoopbackHub(ThreadingHTTPServer):
         repos: For each repository its files, by path.
         blobs: What was uploaded through LFS, by SHA-256.
         unknown: Requests that no route answers; a test asserts that there are none.
+        refusals: The status with which repositories of an owner are refused.
 
     Example:
         >>> with LoopbackHub() as hub:
@@ -53,6 +55,7 @@ class LoopbackHub(ThreadingHTTPServer):
         self.repos: dict[str, dict[str, bytes]] = {}
         self.blobs: dict[str, bytes] = {}
         self.unknown: list[str] = []
+        self.refusals: dict[str, int] = {}
 
     def __enter__(self) -> "LoopbackHub":
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
@@ -66,6 +69,11 @@ class LoopbackHub(ThreadingHTTPServer):
         """Returns the id of a repository's last commit: 40 hexadecimal digits that depend on its files."""
         files = sorted((path, digest(data)) for path, data in self.repos[repo].items())
         return digest(json.dumps([repo, files]).encode())[:40]
+
+    def find_branch(self, repo: str, revision: str) -> str | None:
+        """Returns the branch with this name or last commit."""
+        branches = [name for name in self.repos if name == repo or name.startswith(f"{repo}@")]
+        return next((name for name in branches if revision in (name.partition("@")[2], self.head(name))), None)
 
 
 class HubRequest(BaseHTTPRequestHandler):
@@ -88,8 +96,10 @@ class HubRequest(BaseHTTPRequestHandler):
                 revision = given.pop("revision", "main")
                 if "repo" in given and given["repo"] not in self.server.repos:
                     return self.refuse(404, "RepoNotFound")
-                if revision != "main" and revision != self.server.head(given["repo"]):
-                    return self.refuse(404, "RevisionNotFound")
+                if revision != "main":
+                    given["repo"] = self.server.find_branch(given["repo"], revision)
+                    if given["repo"] is None:
+                        return self.refuse(404, "RevisionNotFound")
                 return getattr(self, name)(**given)
         self.server.unknown.append(request)
         self.refuse(404, "NoSuchRoute")
@@ -98,10 +108,17 @@ class HubRequest(BaseHTTPRequestHandler):
 
     def create(self) -> None:
         fields = json.loads(self.body)
+        if status := self.server.refusals.get(fields["organization"]):
+            return self.refuse(status, "Refused")
         repo = f"{fields['organization']}/{fields['name']}"
         status = 409 if repo in self.server.repos else 200
         self.server.repos.setdefault(repo, {})
         self.answer({"url": f"{self.server.endpoint}/{repo}"}, status)
+
+    def branch(self, repo: str, name: str) -> None:
+        status = 409 if f"{repo}@{name}" in self.server.repos else 201
+        self.server.repos.setdefault(f"{repo}@{name}", dict(self.server.repos[repo]))
+        self.answer({}, status)
 
     def accept(self) -> None:
         self.answer({"errors": [], "warnings": []})
@@ -138,7 +155,7 @@ class HubRequest(BaseHTTPRequestHandler):
 
     def info(self, repo: str) -> None:
         siblings = [{"rfilename": path} for path in self.server.repos[repo]]
-        self.answer({"id": repo, "sha": self.server.head(repo), "siblings": siblings})
+        self.answer({"id": repo.partition("@")[0], "sha": self.server.head(repo), "siblings": siblings})
 
     def tree(self, repo: str, folder: str = "") -> None:
         files = {path: data for path, data in self.server.repos[repo].items() if path.startswith(folder)}

@@ -1,10 +1,13 @@
 import json
+import shlex
+from pathlib import Path
 
 import pytest
 from tiny_models import ORIGINAL
 
-from bertram_hf import WordVectors
+from bertram_hf import BertramModel, WordVectors
 from bertram_hf.cli import main
+from bertram_hf.commands.push import check_folder
 
 
 @pytest.fixture
@@ -55,3 +58,102 @@ def test_help_shows_an_example(capsys):
         with pytest.raises(SystemExit):
             main([command, "--help"])
         assert "Example: bertram" in capsys.readouterr().out
+
+
+def read_example(command, capsys):
+    """Returns the arguments of the example that --help shows."""
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    words = shlex.split(capsys.readouterr().out.partition("Example: ")[2])
+    assert words[0] == "bertram"
+    return words[1:]
+
+
+def test_example_of_card_runs(model_folder, tmp_path, capsys, monkeypatch):
+    (tmp_path / "model").rename(tmp_path / "my-bertram")
+    monkeypatch.chdir(tmp_path)
+    example = read_example("card", capsys)
+    assert main(example) == 0
+    assert capsys.readouterr().out == "Wrote my-bertram/README.md\n"
+    card = (tmp_path / "my-bertram" / "README.md").read_text(encoding="utf-8")
+    assert "license: apache-2.0" in card
+    assert 'from_pretrained("user/my-bertram")' in card
+    assert main(example) == 1
+    error = "Expected no README.md in my-bertram; there is one. Pass overwrite=True (--force) to replace it."
+    assert capsys.readouterr().err == f"bertram: error: {error}\n"
+    assert main([*example, "--force", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"card": "my-bertram/README.md"}
+
+
+def test_example_of_push_is_the_one_that_is_tested_against_a_hub(capsys):
+    assert read_example("push", capsys) == ["push", "my-bertram", "user/my-bertram", "--private"]
+
+
+@pytest.mark.parametrize("command", [["card"], ["push", "user/x"]])
+def test_folders_that_are_not_ours_are_refused(command, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bert").mkdir()
+    (tmp_path / "bert" / "config.json").write_text('{"model_type": "bert"}')
+    (tmp_path / "clip").mkdir()
+    (tmp_path / "clip" / "processor_config.json").write_text('{"processor_class": "CLIPProcessor"}')
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{")
+    for name, found in {
+        "empty": "none of these files. Give what save_pretrained wrote",
+        "missing": "no such folder.",
+        "bert": "config.json of a bert model.",
+        "clip": "processor_config.json of a CLIPProcessor.",
+        "broken": "config.json must hold JSON; it cannot be read",
+    }.items():
+        assert main([command[0], str(tmp_path / name), *command[1:]]) == 1
+        err = capsys.readouterr().err
+        assert found in err
+        assert err.count("\n") == 1
+
+
+def test_push_refuses_what_others_could_not_load(model_folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bertram_hf.commands.push.get_token", lambda: None)  # nothing may be uploaded here
+
+    def push(folder, *options):
+        capsys.readouterr()  # progress bars of saving
+        assert main(["push", str(folder), "user/x", *options]) == 1
+        captured = capsys.readouterr()
+        assert (captured.out, captured.err.count("\n")) == ("", 1)
+        return captured.err.removeprefix("bertram: error: ").rstrip("\n")
+
+    no_login = "Expected a login to the Hugging Face Hub; found none. Run `hf auth login`, or set HF_TOKEN."
+    assert push(model_folder) == no_login
+
+    model = BertramModel.from_pretrained(model_folder)
+    model.save_pretrained(tmp_path / "alone")
+    alone = push(tmp_path / "alone")
+    assert "processor_config.json, tokenizer_config.json, form_vocab.json is missing. Save the processor too" in alone
+    (tmp_path / "alone" / "model.safetensors").unlink()
+    assert "model*.safetensors is missing. Save the model again" in push(tmp_path / "alone")
+
+    model.config.encoder_name_or_path = str(tmp_path / "my-encoder")
+    model.save_pretrained(model_folder, include_encoder=False)
+    slim = push(model_folder)
+    assert "is a slim model, so its encoder must be on the Hub for others to load it" in slim
+    assert f"config.json names the local folder {tmp_path}" in slim
+    assert slim.endswith("or pass --allow-local-encoder.")
+    assert push(model_folder, "--allow-local-encoder") == no_login
+    model.config.encoder_name_or_path = None
+    model.save_pretrained(model_folder, include_encoder=False)
+    assert "config.json names none." in push(model_folder)
+    model.config.encoder_name_or_path = "user/my-encoder"
+    model.save_pretrained(model_folder, include_encoder=False)
+    assert push(model_folder) == no_login
+
+
+def test_push_tells_which_paths_would_be_seen(model_folder, tmp_path):
+    folder = Path(model_folder)
+    assert len(check_folder(folder)) == 1  # no README.md
+    (folder / "training.json").write_text('{"command": "bertram train /data/recipe.yaml"}')
+    config = json.loads((folder / "config.json").read_text()) | {"encoder_name_or_path": str(tmp_path / "bert")}
+    (folder / "config.json").write_text(json.dumps(config))
+    notes = check_folder(folder)
+    assert notes[0] == "training.json has paths of this machine, which everybody can read then."
+    assert (
+        notes[1] == f"config.json names the folder of the encoder, {tmp_path / 'bert'}, which everybody can read then."
+    )

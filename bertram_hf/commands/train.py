@@ -1,0 +1,75 @@
+"""`bertram train`."""
+
+import argparse
+import json
+import logging
+from typing import Any
+
+import yaml
+
+
+def add_command(commands: Any) -> None:
+    """Adds the command to the parser."""
+    command = commands.add_parser(
+        "train",
+        help="train BERTRAM models by a recipe",
+        description="Builds corpus and targets and trains the context part, the form part and each system, as the "
+        "recipe says. What is finished is not done again: after a kill, run the same command. Several processes or machines: "
+        "torchrun --nproc_per_node 2 -m bertram_hf.cli train recipe.yaml",
+        epilog="Example: bertram train recipe.yaml --set seed=1 --set output=run-1",
+    )
+    command.add_argument("recipe", metavar="RECIPE", help="YAML file; see examples/recipes")
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="change a field of the recipe; the value is YAML; may be given more than once",
+    )
+    command.add_argument("--json", action="store_true", help="print a summary for scripts, and no progress bars")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Trains by a recipe."""
+    try:
+        from ..training import TRAINING_NAME, train_recipe
+        from ..training_recipe import Recipe
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f'Training needs {error.name}, which is missing. Run: pip install "bertram-hf[train]"'
+        ) from error
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    recipe = Recipe.load(arguments.recipe, read_changes(arguments.set))
+    changes = "".join(f" --set {change}" for change in arguments.set)
+    command = f"bertram train {arguments.recipe}{changes}"
+    folders = train_recipe(recipe, command=command, show_progress=not arguments.json)
+    records = {name: json.loads((folder / TRAINING_NAME).read_text("utf-8")) for name, folder in folders.items()}
+    scores = {name: record["evaluation"]["scores"] for name, record in records.items()}
+    if arguments.json:
+        print(json.dumps({name: {"folder": str(folders[name]), "scores": scores[name]} for name in folders}))
+        return
+    for name, folder in folders.items():
+        print(f"Trained {name}: {folder}")
+        for score in scores[name]:
+            print("  " + ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in score.items()))
+
+
+def read_changes(changes: list[str]) -> dict[str, Any]:
+    """Reads "a.b=c" as {"a": {"b": "c"}}.
+
+    Example:
+        >>> read_changes(["seed=1", "form.trainer.num_train_epochs=2"])
+        {'seed': 1, 'form': {'trainer': {'num_train_epochs': 2}}}
+    """
+    result: dict[str, Any] = {}
+    for change in changes:
+        path, sign, value = change.partition("=")
+        if not sign:
+            raise ValueError(f"--set takes FIELD=VALUE; got {change!r}.")
+        *parents, last = path.split(".")
+        place = result
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = yaml.safe_load(value)
+    return result

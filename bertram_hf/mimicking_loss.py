@@ -1,0 +1,75 @@
+"""The mimicking objective: how far induced vectors are from the true ones."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+
+@dataclass(frozen=True)
+class LossSettings:
+    """Weights of the terms of [`MimickingLoss`]. The default is the paper's loss.
+
+    Args:
+        mse: Weight of the mean squared error over words and dimensions (Section 3.3).
+        cosine: Weight of 1 - cosine between the two vectors, both minus the mean of the vocabulary's embeddings, which
+            is common to all words and would make all cosines alike.
+        contrastive: Weight of the cross-entropy of finding the target among the vocabulary by that cosine: the vector
+            must not only be near its target, but nearer than to all other words.
+        temperature: Of the contrastive term; cosines are divided by it.
+    """
+
+    mse: float = 1.0
+    cosine: float = 0.0
+    contrastive: float = 0.0
+    temperature: float = 0.05
+
+    def __post_init__(self) -> None:
+        weights = (self.mse, self.cosine, self.contrastive)
+        if min(weights) < 0 or max(weights) == 0 or self.temperature <= 0:
+            raise ValueError(
+                "Expected weights of 0 or more, one of them positive, and a positive temperature; got "
+                f"mse={self.mse}, cosine={self.cosine}, contrastive={self.contrastive}, temperature={self.temperature}."
+            )
+
+
+class MimickingLoss:
+    """A weighted sum of squared error, cosine and contrastive terms.
+
+    Args:
+        settings: The weights.
+        vocabulary: (V, H), the encoder's input embeddings.
+
+    Example:
+        >>> loss = MimickingLoss(LossSettings(), torch.eye(2))
+        >>> loss(torch.zeros(1, 2), torch.tensor([[1.0, 2.0]]))
+        tensor(2.5000)
+    """
+
+    def __init__(self, settings: LossSettings, vocabulary: torch.Tensor) -> None:
+        self.settings = settings
+        self.mean = vocabulary.detach().float().mean(dim=0)
+        self.vocabulary = unit_rows(vocabulary.detach().float() - self.mean) if settings.contrastive else None
+
+    def __call__(self, word_embeddings: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Returns the loss of induced vectors (W, H) against true ones (W, H)."""
+        weights = self.settings
+        loss = word_embeddings.new_zeros(())
+        if weights.mse:
+            # The paper writes the squared norm; as in the released code it is the mean over words and dimensions.
+            loss = loss + weights.mse * nn.functional.mse_loss(word_embeddings, targets)
+        if not weights.cosine and not weights.contrastive:
+            return loss
+        induced, true = unit_rows(word_embeddings - self.mean), unit_rows(targets - self.mean)
+        cosines = (induced * true).sum(dim=-1)  # (W,)
+        loss = loss + weights.cosine * (1 - cosines).mean()
+        if self.vocabulary is not None:
+            scores = induced @ self.vocabulary.T / weights.temperature  # (W, V)
+            contrast = scores.logsumexp(dim=-1) - cosines / weights.temperature
+            loss = loss + weights.contrastive * contrast.mean()
+        return loss
+
+
+def unit_rows(vectors: torch.Tensor) -> torch.Tensor:
+    """Scales rows (..., H) to length one."""
+    return nn.functional.normalize(vectors, dim=-1)

@@ -1,0 +1,405 @@
+"""The three stages of training (Section 3.3 of the paper), from a recipe to finished models."""
+
+import hashlib
+import json
+import logging
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import PartialState
+from transformers import AutoModel, AutoTokenizer, set_seed
+
+from .card_training import TRAINING_NAME
+from .configuration_bertram import BertramConfig, preset_fields
+from .encoded_contexts import EncodedContexts
+from .feature_cache import READS_FORM, cache_features, hash_weights
+from .form_tokenization import FormTokenizer
+from .induction import encode_words
+from .modeling_bertram import BertramModel
+from .processing_bertram import BertramProcessor
+from .ridge_start import start_from_ridge
+from .training_batches import InputMaker
+from .training_data import ContextsOf, TrainingData, prepare_data
+from .training_recipe import Recipe
+from .training_stage import StageSettings, heldout_batches, read_record, train_stage
+from .word_families import word_family
+from .word_recovery import RecoveryScore, evaluate_recovery
+
+logger = logging.getLogger(__name__)
+
+DEVELOPMENT_CONTEXTS = (1, 4, 16)
+FORM_TOKENS = 1024
+
+
+def train_recipe(recipe: Recipe, *, command: str | None = None, show_progress: bool = True) -> dict[str, Path]:
+    """Trains the systems of a recipe. What is finished is not done again, so the same call goes on after a kill.
+
+    Each system is saved in a folder of its name inside `recipe.output`: the model without the frozen encoder, its
+    processor, and `training.json` with data, stages and scores.
+
+    Args:
+        recipe: The recipe.
+        command: The command that was given, for the record.
+        show_progress: Whether to show progress bars.
+
+    Returns:
+        The folder of each system.
+
+    Example:
+        >>> train_recipe(Recipe.load("recipe.yaml"))  # doctest: +SKIP
+        {'bertram-add': PosixPath('out/bertram-add')}
+    """
+    return TrainingRun(recipe, command=command, show_progress=show_progress).train()
+
+
+class TrainingRun:
+    """The work on one recipe; see `train_recipe`."""
+
+    def __init__(self, recipe: Recipe, *, command: str | None = None, show_progress: bool = True) -> None:
+        self.recipe, self.command = recipe, command
+        self.output = Path(recipe.output)
+        self.process = PartialState()
+        self.show_progress = show_progress and self.process.is_main_process
+        self.tokenizer = AutoTokenizer.from_pretrained(recipe.encoder)
+        self.encoder = AutoModel.from_pretrained(recipe.encoder).eval().to(self.process.device)
+        self.vocabulary = self.encoder.get_input_embeddings().weight.detach().float()
+        with self.process.main_process_first():
+            self.data: TrainingData = prepare_data(
+                recipe, self.encoder, self.tokenizer, show_progress=self.show_progress
+            )
+        self._encoder_hash = hash_weights(self.encoder)
+
+    def train(self) -> dict[str, Path]:
+        """Trains all systems. Returns their folders."""
+        folders = {}
+        for preset in self.recipe.systems:
+            config = self.configure(preset)
+            if config.mode == "form":
+                model, stages = self.train_form(config), [self.stage_folder("form", config)]
+            elif config.mode == "context":
+                model, stages = self.train_context(config), [self.stage_folder("context", config)]
+            else:
+                model = self.train_combined(preset, config)
+                names = ["form", preset] if self.recipe.context is None else ["context", "form", preset]
+                stages = [self.stage_folder(name, config) for name in names]
+            folders[preset] = self.finish(preset, model, stages)
+        return folders
+
+    def configure(self, preset: str) -> BertramConfig:
+        """Returns the configuration of a system: the preset's fields, and those of the recipe that fit its mode."""
+        shared = dict(self.recipe.model)
+        if shared.get("output_norm") == "vocabulary":
+            vectors = self.data.targets.embeddings - self.vocabulary.mean(dim=0).cpu()
+            shared["output_norm"] = round(vectors.norm(dim=1).median().item(), 4)
+        mode = preset_fields(preset)["mode"]
+        if mode not in READS_FORM:
+            shared.pop("form_strength", None)
+        if mode == "form":
+            shared.pop("output_norm", None)
+        return BertramConfig(**shared | preset_fields(preset))
+
+    def train_context(self, config: BertramConfig) -> BertramModel:
+        """First stage: A, b and the weighting of contexts, with masked contexts that hold no form vector."""
+        assert self.recipe.context is not None  # as Recipe has checked
+        config = replace_fields(config, mode="context", freeze_form=False, form_strength=None)
+        model, processor = self.new_model(config, "context")
+        return self._train(model, processor, self.recipe.context, self.stage_folder("context", config))
+
+    def train_form(self, config: BertramConfig, *, fold: int | None = None) -> BertramModel:
+        """Second stage: the form part alone, on all training words or on those outside a fold."""
+        config = replace_fields(config, mode="form", freeze_form=False, form_strength=None, output_norm=None)
+        model, processor = self.new_model(config, "form")
+        settings = replace(self.recipe.form, min_contexts=0, max_contexts=0)
+        folder, words = self.stage_folder("form", config), self.data.train
+        if fold is not None:
+            folder = folder.with_name(f"{folder.name}-without-fold-{fold}")
+            words = [word for word in words if self.fold_of(word) != fold]
+        return self._train(model, processor, settings, folder, words=words)
+
+    def fold_of(self, word: str) -> int:
+        """Returns the fold of a word's family."""
+        digest = hashlib.sha256(f"{self.recipe.seed} fold {word_family(word)}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") % self.recipe.form_folds
+
+    def unseen_forms(self, config: BertramConfig, processor: BertramProcessor) -> torch.Tensor:
+        """Returns the form vectors (W, H) of all training words, each from a form part that was trained without it."""
+        forms = torch.empty(len(self.data.train), self.vocabulary.shape[1])
+        for fold in range(self.recipe.form_folds):
+            model = self.train_form(config, fold=fold).eval()
+            rows = [row for row, word in enumerate(self.data.train) if self.fold_of(word) == fold]
+            if rows:
+                with torch.no_grad():
+                    words = [self.data.train[row] for row in rows]
+                    forms[rows] = encode_words(model, processor, words, FORM_TOKENS).cpu()
+        return forms
+
+    def train_combined(self, preset: str, config: BertramConfig) -> BertramModel:
+        """Third stage: both parts, fused into the system's mode."""
+        parts = (
+            [self.train_form(config)]
+            if self.recipe.context is None
+            else [self.train_context(config), self.train_form(config)]
+        )
+        settings = self.recipe.combined_stage(preset)
+        # "For add, we additionally found it helpful to freeze the form part in the third training stage."
+        freeze_form = config.mode in ("add", "add-quotes") if settings.freeze_form is None else settings.freeze_form
+        model, processor = self.new_model(replace_fields(config, freeze_form=freeze_form), preset)
+        fuse(model, *parts)
+        forms = self.unseen_forms(config, processor) if self.recipe.form_folds and freeze_form else None
+        return self._train(model, processor, settings, self.stage_folder(preset, config), forms=forms)
+
+    def stage_folder(self, stage: str, config: BertramConfig) -> Path:
+        """Returns the folder of a stage. Systems share the first two stages if these are the same for them."""
+        name = stage
+        if stage == "context":
+            bias = "" if config.output_bias else "-no-bias"
+            name = f"context-{config.context_encoder}-{config.context_layers}-{config.context_weighting}{bias}"
+        elif stage == "form":
+            name = f"form-{config.form_encoder}"
+        return self.output / "stages" / name
+
+    def new_model(self, config: BertramConfig, name: str) -> tuple[BertramModel, BertramProcessor]:
+        """Starts a model on the encoder, with weights that depend on seed and name only, and its processor."""
+        recipe = self.recipe
+        processor = BertramProcessor.from_encoder(
+            self.tokenizer,
+            mode=config.mode,
+            form_words=[],
+            form_encoder=config.form_encoder,
+            max_length=recipe.max_length,
+        )
+        if config.has_form:
+            processor.form = FormTokenizer.from_words(
+                map(processor.normalize_word, self.data.train),
+                unit="ngram" if config.form_encoder == "ngram" else "character",
+                min_count=recipe.form_min_count,
+            )
+        set_seed(int.from_bytes(hashlib.sha256(f"{recipe.seed} {name}".encode()).digest()[:4], "big"))
+        fields = {name: getattr(config, name) for name in _NETWORK_FIELDS}
+        fields["form_vocab_size"] = len(processor.form) if processor.form is not None else 2
+        model = BertramModel.from_encoder(
+            self.encoder, encoder_name_or_path=recipe.encoder_name or str(recipe.encoder), **fields
+        )
+        return model, processor
+
+    def _train(
+        self,
+        model: BertramModel,
+        processor: BertramProcessor,
+        settings: StageSettings,
+        folder: Path,
+        *,
+        words: Sequence[str] | None = None,
+        forms: torch.Tensor | None = None,
+    ) -> BertramModel:
+        """Trains a model on all training words or some, with its own form vectors or given ones (W, H)."""
+        recipe, config = self.recipe, model.config
+        reads_form = config.mode in READS_FORM
+        train, development = (
+            self._encode(processor, words, name, with_contexts=config.has_context)
+            for words, name in ((words or self.data.train, "train"), (self.data.development, "development"))
+        )
+        if forms is not None:  # a word may have lost all its contexts
+            row_of = {word: row for row, word in enumerate(self.data.train)}
+            forms = forms[[row_of[word] for word in train.words]]
+        targets = self.data.targets
+        can_cache = config.freeze_encoder and (config.freeze_form or not reads_form)
+        features: list[np.ndarray | None] = [None, None]
+        if config.has_context and settings.cache and can_cache:
+            features = [
+                cache_features(
+                    model,
+                    processor,
+                    contexts,
+                    self.output / "features",
+                    dtype=settings.cache_dtype,  # type: ignore[arg-type]
+                    form_embeddings=forms if contexts is train and reads_form else None,
+                    form_dropout=settings.cached_form_dropout and contexts is train,
+                    seed=recipe.seed,
+                    show_progress=self.show_progress,
+                )
+                for contexts in (train, development)
+            ]
+        makers = [
+            InputMaker(processor, contexts, torch.stack([targets[word] for word in contexts.words]), feature, form)
+            for contexts, feature, form in zip((train, development), features, (forms, None), strict=True)
+            if len(contexts.words)
+        ]
+        fingerprint = self._fingerprint(model, processor, train, development, settings, forms)
+        heldout = None
+        if len(makers) > 1:
+            heldout = heldout_batches(makers[1], DEVELOPMENT_CONTEXTS if config.has_context else (0,))
+        finished = read_record(folder)
+        if settings.ridge is not None and finished.get("fingerprint") != fingerprint:
+            if features[0] is None:
+                raise ValueError("A ridge start needs cached features: set cache: true, and freeze what it depends on.")
+            start_from_ridge(
+                model,
+                makers[0],
+                penalty=settings.ridge,
+                min_contexts=settings.min_contexts,
+                max_contexts=settings.max_contexts,
+                seed=recipe.seed,
+            )
+        return train_stage(
+            model,
+            processor,
+            makers[0],
+            np.array([self.data.contexts.counts[word] for word in train.words]),
+            settings=settings,
+            folder=folder,
+            fingerprint=fingerprint,
+            vocabulary=self.vocabulary,
+            heldout=heldout,
+            seed=recipe.seed,
+        )
+
+    def _encode(
+        self, processor: BertramProcessor, words: Sequence[str], name: str, *, with_contexts: bool
+    ) -> EncodedContexts:
+        """Tokenises the contexts of words; for the form stage, words alone."""
+        if not with_contexts or not words:
+            return EncodedContexts.without_contexts(words)
+        folder = self.output / "tokens" / f"{name}-{processor.prefix}"
+        with self.process.main_process_first():
+            return EncodedContexts.build(
+                processor, ContextsOf(words, self.data.contexts), folder, show_progress=self.show_progress
+            )
+
+    def _fingerprint(
+        self,
+        model: BertramModel,
+        processor: BertramProcessor,
+        train: EncodedContexts,
+        development: EncodedContexts,
+        settings: StageSettings,
+        forms: torch.Tensor | None,
+    ) -> str:
+        """Names all that a stage's result depends on."""
+        digest = hashlib.sha256()
+        targets = torch.stack([self.data.targets[word] for word in train.words])
+        config = {name: getattr(model.config, name) for name in _NETWORK_FIELDS}
+        form = [] if processor.form is None else processor.form.vocab
+        start = {name: value for name, value in model.state_dict().items() if not name.startswith("encoder.")}
+        for part in (config, asdict(settings), self.recipe.seed, train.key, development.key, form, self._encoder_hash):
+            digest.update(json.dumps(part, sort_keys=True, default=str).encode())
+        for tensor in (targets, forms):
+            digest.update(b"" if tensor is None else tensor.numpy().tobytes())
+        for name, value in sorted(start.items()):
+            digest.update(name.encode() + value.cpu().numpy().tobytes())
+        return digest.hexdigest()[:32]
+
+    def finish(self, preset: str, model: BertramModel, stages: list[Path]) -> Path:
+        """Saves a trained system with its record and scores it on the held-out words."""
+        folder = self.output / preset
+        records = [read_record(stage) for stage in stages]
+        fingerprint = records[-1]["fingerprint"]
+        path = folder / TRAINING_NAME
+        if path.is_file() and json.loads(path.read_text(encoding="utf-8")).get("fingerprint") == fingerprint:
+            return folder
+        if self.process.is_main_process:
+            processor = BertramProcessor.from_pretrained(stages[-1])
+            save_model(model, folder, dtype=self.recipe.dtype)
+            processor.save_pretrained(folder)
+            model = BertramModel.from_pretrained(folder, encoder=self.encoder)  # what users get is what is scored
+            scores = self.score(model, processor)
+            record = self._describe(stages, records, scores) | {"fingerprint": fingerprint}
+            temporary = path.with_suffix(".tmp")
+            temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            temporary.replace(path)
+        self.process.wait_for_everyone()
+        return folder
+
+    def score(self, model: BertramModel, processor: BertramProcessor) -> list[RecoveryScore]:
+        """Scores a model on the held-out words; nothing if there are none."""
+        heldout = self.recipe.heldout
+        if not self.data.heldout:
+            return []
+        return evaluate_recovery(
+            model,
+            processor,
+            {word: self.data.heldout_contexts[word] for word in self.data.heldout},
+            self.data.targets,
+            vocabulary=self.vocabulary,
+            num_contexts=heldout.num_contexts if model.config.has_context else [0],
+            num_draws=heldout.num_draws,
+            seed=self.recipe.seed,
+            show_progress=self.show_progress,
+        )
+
+    def _describe(
+        self, stages: list[Path], records: list[dict[str, Any]], scores: list[RecoveryScore]
+    ) -> dict[str, Any]:
+        recipe, data = self.recipe, self.data
+        num_contexts = sum(data.contexts.num_contexts[word] for word in data.train)
+        return {
+            "command": self.command,
+            "recipe": asdict(recipe),
+            "seed": recipe.seed,
+            "versions": {name: version(name) for name in ("bertram-hf", "torch", "transformers")}
+            | {"python": platform.python_version()},
+            "data": {
+                "description": recipe.description,
+                "training_words": len(data.train),
+                "contexts": num_contexts,
+                "sources": {
+                    "vocabulary": len(data.train) - data.num_approximated,
+                    "approximation": data.num_approximated,
+                },
+            },
+            "stages": [
+                {"stage": stage.name} | {key: value for key, value in record.items() if key in _STAGE_FACTS}
+                for stage, record in zip(stages, records, strict=True)
+            ],
+            "evaluation": {
+                "description": "Recovery of held-out words: rank of the true embedding among the whole vocabulary by "
+                "centred cosine.",
+                "num_words": len(data.heldout),
+                "scores": [score.to_dict() for score in scores],
+            },
+        }
+
+
+_NETWORK_FIELDS = (
+    "mode",
+    "context_encoder",
+    "context_layers",
+    "context_weighting",
+    "form_encoder",
+    "output_bias",
+    "form_strength",
+    "output_norm",
+    "character_embedding_size",
+    "character_hidden_size",
+    "ngram_dropout",
+    "freeze_encoder",
+    "freeze_form",
+    "initializer_range",
+)
+_STAGE_FACTS = ("epochs", "steps", "train_loss", "eval_loss", "seconds")
+
+
+def replace_fields(config: BertramConfig, **changes: Any) -> BertramConfig:
+    """Returns a copy of a configuration with some fields changed."""
+    return BertramConfig(**{name: getattr(config, name) for name in _NETWORK_FIELDS} | changes)
+
+
+def fuse(model: BertramModel, *parts: BertramModel) -> None:
+    """Puts trained parts, such as a context model and a form model, into a model, which is changed in place."""
+    for part in parts:
+        state = {name: value for name, value in part.state_dict().items() if not name.startswith("encoder.")}
+        _, unexpected = model.load_state_dict(state, strict=False)
+        if unexpected:
+            raise ValueError(f"A model of mode {model.config.mode!r} has no place for {', '.join(unexpected)}.")
+
+
+def save_model(model: BertramModel, folder: Path, *, dtype: str = "float32") -> None:
+    """Saves a model without its frozen encoder; the weights in `dtype`, to be loaded in the model's own."""
+    state = {name: value.to(getattr(torch, dtype)) for name, value in model.state_dict().items()}
+    model.save_pretrained(folder, state_dict=state, include_encoder=not model.config.freeze_encoder)

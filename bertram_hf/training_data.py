@@ -1,0 +1,233 @@
+"""From a recipe to training words: their contexts, counts and target vectors, and the words that are held out."""
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from datasets import load_dataset
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from .corpus import build_corpus, load_contexts
+from .embedding_space import embedding_fingerprint
+from .one_token_approximation import approximate_vectors
+from .pieces import PieceReader
+from .processing_bertram import is_uncased
+from .rare_words import normalize_spelling
+from .training_recipe import CorpusSource, Recipe
+from .word_families import drop_families, split_by_family, word_family
+from .word_vectors import WordVectors
+
+logger = logging.getLogger(__name__)
+
+
+class CorpusContexts:
+    """The contexts of words from one or more corpora, read from disk as they are asked for.
+
+    Args:
+        folders: What `build_corpus` wrote.
+    """
+
+    def __init__(self, folders: Sequence[str | os.PathLike[str]]) -> None:
+        self._corpora = [load_contexts(folder) for folder in folders]
+        self._rows: dict[str, list[tuple[int, int]]] = {}
+        self.counts: Counter[str] = Counter()
+        self.num_contexts: Counter[str] = Counter()
+        for index, corpus in enumerate(self._corpora):
+            lengths = corpus.data.column("contexts").combine_chunks().value_lengths().to_pylist()
+            for row, (word, count) in enumerate(zip(corpus["word"], corpus["count"], strict=True)):
+                self._rows.setdefault(word, []).append((index, row))
+                self.counts[word] += count
+                self.num_contexts[word] += lengths[row]
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._rows
+
+    def __getitem__(self, word: str) -> list[str]:
+        """Returns a word's contexts, those of the first corpus first."""
+        return [text for index, row in self._rows[word] for text in self._corpora[index][row]["contexts"]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+
+class ContextsOf:
+    """Words with their contexts, for several readings: what `EncodedContexts.build` takes."""
+
+    def __init__(self, words: Sequence[str], contexts: CorpusContexts) -> None:
+        self.words, self.contexts = words, contexts
+
+    def __iter__(self) -> Iterator[tuple[str, list[str]]]:
+        return ((word, self.contexts[word]) for word in self.words)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+@dataclass
+class TrainingData:
+    """Words to train on and words to evaluate with; no family stands on two sides.
+
+    Attributes:
+        contexts: The contexts of all of them.
+        train: Training words.
+        development: Words that watch the training.
+        heldout: Words that the trained models are scored on, each of one piece.
+        heldout_contexts: Where the contexts of these come from.
+        targets: The target vectors of all of them.
+        num_approximated: How many training words have approximated targets.
+    """
+
+    contexts: CorpusContexts
+    train: list[str]
+    development: list[str]
+    heldout: list[str]
+    heldout_contexts: CorpusContexts
+    targets: WordVectors
+    num_approximated: int
+
+
+def prepare_data(
+    recipe: Recipe, encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, show_progress: bool = True
+) -> TrainingData:
+    """Builds the corpora and targets of a recipe, as far as they are not there already.
+
+    Raises:
+        ValueError: If no word is left to train on.
+    """
+    output, lower_case = Path(recipe.output), is_uncased(tokenizer)
+    heldout = read_words(recipe.heldout.words, lower_case)
+    excluded = [word for path in recipe.heldout.excluded for word in read_words(path, lower_case)]
+    reader = PieceReader(tokenizer)
+    vocabulary = vocabulary_words(reader) if recipe.targets.whole_vocabulary else []
+    heldout_source = recipe.heldout.corpus
+    sampled = sorted({*vocabulary, *(heldout if heldout_source is None else [])})
+    folders = [
+        _build(source, output / f"corpus-{index}", lower_case, sampled, recipe, show_progress)
+        for index, source in enumerate(recipe.corpora)
+    ]
+    contexts = heldout_contexts = CorpusContexts(folders)
+    if heldout_source is not None and heldout:
+        folder = _build(heldout_source, output / "corpus-heldout", lower_case, heldout, recipe, show_progress, False)
+        heldout_contexts = CorpusContexts([folder])
+
+    chosen = recipe.targets
+    candidates = [
+        word
+        for word in sorted(contexts)
+        if len(word) >= chosen.min_length and contexts.num_contexts[word] >= max(1, chosen.min_contexts)
+    ]
+    candidates = drop_families(candidates, [*heldout, *excluded])
+    pieces = dict(zip(candidates, reader.split(candidates), strict=True))
+    single = {word: ids[0] for word, ids in pieces.items() if len(ids) == 1 and ids[0] != tokenizer.unk_token_id}
+    min_count = min(source.min_count for source in recipe.corpora)
+    several = [word for word, ids in pieces.items() if len(ids) > 1 and contexts.counts[word] >= min_count]
+    several.sort(key=lambda word: (-contexts.counts[word], word))
+    several = several[: chosen.approximate_max_words] if chosen.approximate else []
+    if not chosen.whole_vocabulary:
+        single = {word: token for word, token in single.items() if contexts.counts[word] >= min_count}
+
+    table = encoder.get_input_embeddings().weight.detach().float().cpu()
+    scored = [word for word in heldout if word in heldout_contexts]
+    scored_pieces = reader.split(scored) if scored else []
+    known = {word: ids[0] for word, ids in zip(scored, scored_pieces, strict=True) if len(ids) == 1}
+    if len(known) < len(heldout):
+        logger.warning(
+            "%d of %d held-out words have no context or no token of their own; they are not scored.",
+            len(heldout) - len(known),
+            len(heldout),
+        )
+    words, vectors = [*single, *known], table[[*single.values(), *known.values()]]
+    if several:
+        approximated = approximate_vectors(
+            encoder,
+            tokenizer,
+            several,
+            output=output / "approximation",
+            errors="skip",
+            show_progress=show_progress,
+            **{"seed": recipe.seed, **chosen.approximation},
+        )
+        several = approximated.words
+        words, vectors = [*words, *several], torch.cat([vectors, approximated.embeddings.float()])
+    train_words = [*single, *several]
+    if not train_words:
+        raise ValueError(
+            "No word is left to train on. Give more text, or lower min_count of corpora and min_contexts of targets."
+        )
+    split = split_by_family(train_words, recipe.heldout.development_share, seed=recipe.seed)
+    check_no_leak(split.train, [*split.heldout, *heldout, *excluded])
+    fingerprint = embedding_fingerprint(encoder.get_input_embeddings().weight)
+    in_training = set(split.train)
+    return TrainingData(
+        contexts,
+        split.train,
+        split.heldout,
+        list(known),
+        heldout_contexts,
+        WordVectors(words, vectors, fingerprint),
+        num_approximated=sum(word in in_training for word in several),
+    )
+
+
+def check_no_leak(train: Sequence[str], heldout: Sequence[str]) -> None:
+    """Raises a ValueError if a training word is of the family of a held-out word."""
+    families = {word_family(word): word for word in heldout}
+    leaks = [(word, families[word_family(word)]) for word in train if word_family(word) in families]
+    if leaks:
+        word, relative = leaks[0]
+        raise ValueError(
+            f"{len(leaks)} training words are of the family of a held-out word, such as {word!r} of {relative!r}. "
+            "Remove them from the training words."
+        )
+
+
+def vocabulary_words(reader: PieceReader) -> list[str]:
+    """Returns the words, of letters only, that a tokenizer has a token for."""
+    texts = {reader.read(token_id) for token_id in reader.tokens}
+    words = sorted(text for text in texts if text.isalpha())
+    return [word for word, ids in zip(words, reader.split(words), strict=True) if len(ids) == 1]
+
+
+def read_words(path: str | None, lower_case: bool) -> list[str]:
+    """Reads a file of words, one on each line; no words if there is no file."""
+    if path is None:
+        return []
+    lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    return list(dict.fromkeys(normalize_spelling(line, lower_case) for line in lines if line.strip()))
+
+
+def _build(
+    source: CorpusSource,
+    folder: Path,
+    lower_case: bool,
+    words: list[str],
+    recipe: Recipe,
+    show_progress: bool,
+    add_frequent_words: bool = True,
+) -> Path:
+    """Builds a corpus and returns its folder."""
+    if source.folder is not None:
+        return Path(source.folder)
+    inputs = source.inputs
+    if source.dataset:
+        name, config, split = [*source.dataset, None, None][:3]
+        inputs = load_dataset(name, config, split=split or "train", streaming=True)
+    summary = build_corpus(
+        inputs,
+        folder,
+        lower_case=lower_case,
+        words=words or None,
+        min_count=source.min_count if add_frequent_words else None,
+        max_contexts=source.max_contexts,
+        show_progress=show_progress,
+        **{"seed": recipe.seed, **source.options},
+    )
+    if summary is None:
+        raise ValueError(
+            "The corpus is built by Slurm jobs that have just been submitted. Run again when they are done."
+        )
+    return folder

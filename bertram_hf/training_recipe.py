@@ -1,0 +1,258 @@
+"""A training recipe: everything that `bertram train` needs to know, as one YAML file."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .configuration_bertram import PRESETS
+from .mimicking_loss import LossSettings
+from .training_stage import StageSettings
+
+# The training details of the paper's appendix, for BERT-base.
+PAPER_CONTEXT_STAGE = StageSettings(
+    contexts_per_batch=48,
+    trainer={"num_train_epochs": 5, "learning_rate": 5e-5, "warmup_steps": 0.1, "weight_decay": 0.01},
+)
+PAPER_FORM_STAGE = StageSettings(
+    words_per_batch=64,
+    min_contexts=0,
+    max_contexts=0,
+    trainer={"num_train_epochs": 20, "learning_rate": 0.01, "optim": "adamw_torch_fused"},
+)
+PAPER_COMBINED_STAGE = replace(PAPER_CONTEXT_STAGE, trainer={**PAPER_CONTEXT_STAGE.trainer, "num_train_epochs": 3})
+
+
+@dataclass(frozen=True)
+class CorpusSource:
+    """A source of contexts. One of the first three fields is given.
+
+    Args:
+        inputs: Text, JSONL or Parquet files, folders or patterns.
+        dataset: A dataset on the Hub, `[name]`, `[name, config]` or `[name, config, split]`; it is streamed.
+        folder: What `bertram corpus` wrote.
+        min_count: How often a word must occur to be trained on. The paper's is 100.
+        max_contexts: Sentences sampled for each word.
+        options: More arguments of `build_corpus`, such as `text_column`, `executor` and `num_workers`.
+    """
+
+    inputs: list[str] = field(default_factory=list)
+    dataset: list[str] = field(default_factory=list)
+    folder: str | None = None
+    min_count: int = 100
+    max_contexts: int = 64
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("inputs", "dataset", "folder") if getattr(self, name)]
+        if len(given) != 1:
+            raise ValueError(f"a corpus is one of inputs, dataset and folder; got {' and '.join(given) or 'none'}.")
+
+
+@dataclass(frozen=True)
+class TargetSettings:
+    """Which words are trained on. A word of one piece has the encoder's own embedding as its target.
+
+    Args:
+        whole_vocabulary: Whether words of one piece are trained on however rare they are in the corpus, as the encoder
+            has seen them often; else `min_count` of the corpus holds for them too.
+        min_length: Words with fewer letters are left out.
+        min_contexts: Words with fewer sentences are left out.
+        approximate: Whether words of several pieces get targets by one-token approximation.
+        approximate_max_words: At most so many of them, the most frequent ones.
+        approximation: Arguments of `approximate_vectors`, such as `optimizer` and `iterations`.
+    """
+
+    whole_vocabulary: bool = False
+    min_length: int = 1
+    min_contexts: int = 1
+    approximate: bool = True
+    approximate_max_words: int | None = None
+    approximation: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HeldoutSettings:
+    """Which words are never trained on, nor words of their families.
+
+    Args:
+        words: A file of words, one on each line, that trained models are scored on.
+        corpus: Where the contexts of these words come from; by default from the training corpora.
+        num_contexts: Numbers of contexts to score with.
+        num_draws: How many random choices of contexts are averaged.
+        excluded: Files of more words that are never trained on, such as those of a benchmark.
+        development_share: Share of the other families that is held out to watch the training.
+    """
+
+    words: str | None = None
+    corpus: CorpusSource | None = None
+    num_contexts: list[int] = field(default_factory=lambda: [0, 1, 2, 4, 8, 16, 32])
+    num_draws: int = 1
+    excluded: list[str] = field(default_factory=list)
+    development_share: float = 0.02
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.development_share < 1:
+            raise ValueError(f"development_share must lie in [0, 1); got {self.development_share}.")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A training recipe.
+
+    Args:
+        encoder: Name or folder of the encoder.
+        output: Folder for all that is made.
+        corpora: Where contexts come from; a word gets contexts from each.
+        systems: Which models to train: names of presets, such as `bertram-add` or `mimick`.
+        encoder_name: The encoder's name on the Hub, if `encoder` is a local folder; saved models load it from there.
+        max_length: Longest input of the encoder, in tokens.
+        model: Fields of `BertramConfig` that all systems share. `output_norm: vocabulary` stands for the median
+            distance of the targets from the vocabulary's mean.
+        targets: Which words are trained on.
+        heldout: Which words are not.
+        context: The first stage. Stages take what they do not say from the paper. Without it (null), the third stage
+            must start from a ridge regression.
+        form: The second stage.
+        combined: The third stage.
+        combined_for: Fields of the third stage that differ for a preset.
+        form_folds: If given, so many more form parts are trained, each without one share of the word families, and a
+            third stage with a frozen form part sees each word's form vector from the part that has not seen its family.
+            A form part knows its own training words far too well: a third stage that sees these vectors trusts the
+            spelling more than it should.
+        form_min_count: An n-gram is read if so many training words have it.
+        dtype: Of the saved weights: float32 or float16.
+        seed: Seed of everything.
+        description: Of the data, for the model card.
+    """
+
+    encoder: str
+    output: str
+    corpora: list[CorpusSource]
+    systems: list[str] = field(default_factory=lambda: ["bertram-add"])
+    encoder_name: str | None = None
+    max_length: int = 96
+    model: dict[str, Any] = field(default_factory=dict)
+    targets: TargetSettings = field(default_factory=TargetSettings)
+    heldout: HeldoutSettings = field(default_factory=HeldoutSettings)
+    context: StageSettings | None = PAPER_CONTEXT_STAGE
+    form: StageSettings = PAPER_FORM_STAGE
+    combined: StageSettings = PAPER_COMBINED_STAGE
+    combined_for: dict[str, dict[str, Any]] = field(default_factory=dict)
+    form_folds: int = 0
+    form_min_count: int = 4
+    dtype: str = "float32"
+    seed: int = 0
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in [*self.systems, *self.combined_for] if name not in PRESETS]
+        if unknown or not self.systems:
+            raise ValueError(f"systems: expected some of {', '.join(PRESETS)}; got {unknown or 'none'}.")
+        if not self.corpora:
+            raise ValueError("corpora: expected at least one corpus; got none.")
+        if self.dtype not in ("float32", "float16"):
+            raise ValueError(f"dtype must be float32 or float16; got {self.dtype!r}.")
+        if self.form_folds < 0 or self.form_folds == 1:
+            raise ValueError(f"form_folds must be 0 or at least 2; got {self.form_folds}.")
+        for preset in self.systems:
+            mode = PRESETS[preset]["mode"]
+            needs_context = mode == "context" or (mode != "form" and self.combined_stage(preset).ridge is None)
+            if self.context is None and needs_context:
+                raise ValueError(f"context: {preset} needs a first stage, or `ridge` in its third one; got null.")
+
+    def combined_stage(self, preset: str) -> StageSettings:
+        """Returns the third stage of a preset."""
+        return _build(StageSettings, self.combined_for.get(preset, {}), f"combined_for.{preset}", self.combined)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> "Recipe":
+        """Reads a YAML file.
+
+        Args:
+            path: The file.
+            overrides: Values that replace or add to those of the file.
+
+        Raises:
+            ValueError: If the file is no YAML or has a field that no recipe has, with those that there are.
+        """
+        try:
+            content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} must be a YAML file; it cannot be read: {error}") from error
+        if not isinstance(content, Mapping):
+            raise ValueError(f"{path} must have fields such as encoder: and corpora:; got {content!r:.80}.")
+        try:
+            return cls.from_dict(_overlay(content, overrides or {}))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Recipe":
+        """Makes a recipe of nested dictionaries, as a YAML file has them.
+
+        Example:
+            >>> content = {"encoder": "bert-base-uncased", "output": "out", "corpora": [{"inputs": ["a.txt"]}]}
+            >>> Recipe.from_dict(content | {"context": {"trainer": {"num_train_epochs": 1}}}).context.trainer
+            {'num_train_epochs': 1, 'learning_rate': 5e-05, 'warmup_steps': 0.1, 'weight_decay': 0.01}
+        """
+        return _build(cls, content)
+
+
+# Fields that have fields of their own.
+_INNER: dict[str, type] = {
+    "corpora": CorpusSource,
+    "corpus": CorpusSource,
+    "targets": TargetSettings,
+    "heldout": HeldoutSettings,
+    "context": StageSettings,
+    "form": StageSettings,
+    "combined": StageSettings,
+    "loss": LossSettings,
+}
+
+
+def _build(kind: type, given: Any, where: str = "", default: Any = None) -> Any:
+    """Makes settings of a dictionary; what it does not have is taken from `default`, or from the class."""
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{where or 'a recipe'} has fields of its own; got {given!r:.80}.")
+    known = {entry.name: entry for entry in fields(kind)}
+    values = {}
+    for name, value in given.items():
+        path = f"{where}.{name}" if where else str(name)
+        if name not in known:
+            raise ValueError(f"there is no field {path}. Fields: {', '.join(known)}.")
+        before = getattr(default if default is not None else kind, name, None)  # a class has its simple defaults
+        if name in _INNER and isinstance(value, list):
+            value = [_build(_INNER[name], item, f"{path}[{index}]") for index, item in enumerate(value)]
+        elif name in _INNER and value is not None:
+            value = _build(_INNER[name], value, path, before)
+        elif isinstance(value, Mapping):
+            value = {**(before or {}), **{key: _number(item) for key, item in value.items()}}
+        values[name] = _number(value)
+    try:
+        return kind(**values) if default is None else replace(default, **values)
+    except TypeError as error:
+        missing = [name for name in ("encoder", "output", "corpora") if name in known and name not in values]
+        raise ValueError(f"a recipe needs the fields {', '.join(missing)}." if missing else str(error)) from error
+
+
+def _overlay(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a nested dictionary with some values changed."""
+    return {**content} | {
+        name: _overlay(content[name], value)
+        if isinstance(value, Mapping) and isinstance(content.get(name), Mapping)
+        else value
+        for name, value in changes.items()
+    }
+
+
+def _number(value: Any) -> Any:
+    """Reads "5e-5", which YAML takes for text, as the number that is meant."""
+    try:
+        return float(value) if isinstance(value, str) and value[:1] in "0123456789.-+" else value
+    except ValueError:
+        return value

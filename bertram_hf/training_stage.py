@@ -1,0 +1,307 @@
+"""One stage of training, on `transformers.Trainer`."""
+
+import json
+import logging
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import PartialState
+from torch.utils.data import Dataset
+from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers.trainer_utils import get_last_checkpoint
+
+from .mimicking_loss import LossSettings, MimickingLoss
+from .modeling_bertram import BertramModel
+from .processing_bertram import BertramProcessor
+from .training_batches import InputMaker, WordBatches, count_repetitions
+from .word_recovery import score_recovery
+
+logger = logging.getLogger(__name__)
+
+STAGE_NAME = "stage.json"
+EVALUATION_BATCH = 256
+
+
+@dataclass(frozen=True)
+class StageSettings:
+    """How one stage is trained: what is ours; `trainer` holds the fields of `transformers.TrainingArguments`.
+
+    Args:
+        contexts_per_batch: Contexts in a batch, cut at random into words, as in the paper; or
+        words_per_batch: words in a batch.
+        min_contexts: Least contexts of a word in a batch; 0 with `max_contexts` 0 trains the form alone.
+        max_contexts: Most contexts of a word in a batch.
+        max_repetitions: How often a word may appear in an epoch, each time with other contexts; once for every 100
+            occurrences in the corpus.
+        loss: The loss.
+        cache: Whether what the frozen encoder says of each context is computed once and kept on disk.
+        cache_dtype: `"float16"` or `"float32"`.
+        cached_form_dropout: For modes whose encoder reads a frozen form vector: whether the cache is made with n-gram
+            dropout, drawn once for each context. If not, the encoder sees whole form vectors, as in induction.
+        freeze_form: Whether the form part is frozen in the third stage; if not given, in modes add and add-quotes.
+        ridge: If given, A and b start from a ridge regression with this penalty, from the mean of the contexts.
+        lazy_adam: Whether n-gram embeddings are trained with SparseAdam, which touches only the rows of a batch.
+        patience: Stop after so many evaluations without a better `metric_for_best_model`.
+        trainer: Fields of `TrainingArguments`, such as `num_train_epochs` and `learning_rate`.
+    """
+
+    contexts_per_batch: int | None = None
+    words_per_batch: int | None = None
+    min_contexts: int = 4
+    max_contexts: int = 32
+    max_repetitions: int = 5
+    loss: LossSettings = field(default_factory=LossSettings)
+    cache: bool = True
+    cache_dtype: str = "float16"
+    cached_form_dropout: bool = False
+    freeze_form: bool | None = None
+    ridge: float | None = None
+    lazy_adam: bool = False
+    patience: int | None = None
+    trainer: Mapping[str, Any] = field(default_factory=dict)
+
+
+class BertramTrainer(Trainer):
+    """Trains a [`BertramModel`] on whole batches of words.
+
+    Evaluation is done by every process on all held-out words: they are few, and ranks need the whole vocabulary.
+
+    Args:
+        model: The model.
+        args: `TrainingArguments`.
+        loss: The loss.
+        train_batches: A dataset whose items are batches, such as [`WordBatches`].
+        heldout: For each number of contexts, batches of held-out words; or None.
+        vocabulary: (V, H), the encoder's input embeddings, among which the targets of held-out words are ranked.
+    """
+
+    def __init__(
+        self,
+        model: BertramModel,
+        args: TrainingArguments,
+        *,
+        loss: MimickingLoss,
+        train_batches: Dataset,
+        heldout: Mapping[int, list[dict[str, torch.Tensor]]] | None = None,
+        vocabulary: torch.Tensor,
+        processing_class: BertramProcessor | None = None,
+        callbacks: list[TrainerCallback] | None = None,
+        optimizers: tuple[Any, Any] = (None, None),
+    ) -> None:
+        super().__init__(
+            model,
+            args,
+            data_collator=_only_item,
+            train_dataset=train_batches,
+            eval_dataset=None if heldout is None else [],
+            processing_class=processing_class,
+            callbacks=callbacks,
+            optimizers=optimizers,
+        )
+        self.loss, self.heldout, self.embedding_table = loss, heldout, vocabulary
+
+    def compute_loss(self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, **unused: Any) -> Any:
+        labels = inputs.pop("labels")
+        outputs = model(**inputs)
+        loss = self.loss(outputs.word_embeddings, labels)
+        return (loss, outputs) if return_outputs else loss
+
+    @torch.no_grad()
+    def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
+        """Returns the loss on held-out words and how well they are recovered, for each number of contexts."""
+        model = self.model
+        was_training = model.training
+        model.eval()
+        metrics: dict[str, float] = {}
+        losses, ranks = [], []
+        for number, batches in (self.heldout or {}).items():
+            induced, true = [], []
+            for batch in batches:
+                inputs = self._prepare_inputs(batch)
+                true.append(inputs.pop("labels"))
+                induced.append(model(**inputs).word_embeddings)
+            vectors, targets = torch.cat(induced), torch.cat(true)
+            losses.append(self.loss(vectors, targets).item())
+            score = score_recovery(vectors, targets, self.embedding_table, contexts=number)
+            ranks.append(score.mrr)
+            metrics |= {
+                f"{metric_key_prefix}_mrr_{number}": score.mrr,
+                f"{metric_key_prefix}_norm_{number}": score.norm_ratio,
+            }
+        metrics |= {
+            f"{metric_key_prefix}_loss": float(np.mean(losses)),
+            f"{metric_key_prefix}_mrr": float(np.mean(ranks)),
+        }
+        model.train(was_training)
+        self.log(metrics)
+        self.control: Any = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        """Saves checkpoints without the frozen encoder, which would be most of each."""
+        folder = output_dir or self.args.output_dir
+        if self.args.should_save:
+            self.model.save_pretrained(
+                folder, state_dict=state_dict, include_encoder=not self.model.config.freeze_encoder
+            )
+
+
+def train_stage(
+    model: BertramModel,
+    processor: BertramProcessor,
+    inputs: InputMaker,
+    occurrences: np.ndarray,
+    *,
+    settings: StageSettings,
+    folder: str | os.PathLike,
+    fingerprint: str,
+    vocabulary: torch.Tensor,
+    heldout: Mapping[int, list[dict[str, torch.Tensor]]] | None = None,
+    seed: int = 0,
+) -> BertramModel:
+    """Trains a model, or goes on where a killed run was, or loads what a finished one left.
+
+    Args:
+        model: The model at its start; changed in place.
+        processor: Its processor, saved beside it.
+        inputs: Makes batches of training words.
+        occurrences: (W,), how often each training word occurs in the corpus.
+        settings: How to train.
+        folder: Where checkpoints and the trained model are kept.
+        fingerprint: Stands for all that the result depends on. A folder with another one is begun anew.
+        vocabulary: (V, H), the encoder's input embeddings.
+        heldout: Batches of held-out words, by number of contexts.
+        seed: Seed of batches and dropout.
+
+    Returns:
+        The trained model, which `folder` then holds too.
+    """
+    folder = Path(folder)
+    record = read_record(folder)
+    if record.get("fingerprint") == fingerprint and record.get("finished"):
+        logger.info("%s is finished; it is not trained again.", folder)
+        return BertramModel.from_pretrained(folder, encoder=model.encoder if model.config.has_context else None)
+    process = PartialState()
+    if process.is_main_process and record.get("fingerprint") != fingerprint:
+        if folder.exists():
+            logger.warning("%s was trained with other settings or data; beginning anew.", folder)
+            shutil.rmtree(folder)
+        write_record(folder, {"fingerprint": fingerprint})
+    process.wait_for_everyone()
+    arguments = TrainingArguments(
+        **{
+            "output_dir": str(folder),
+            "per_device_train_batch_size": 1,  # an item is a batch
+            "train_sampling_strategy": "sequential",  # the batches are drawn at random already
+            "remove_unused_columns": False,
+            "logging_steps": 50,
+            "save_total_limit": 1,
+            "seed": seed,
+            "report_to": "none",
+            "eval_strategy": "no" if heldout is None else "epoch",
+            "save_strategy": "epoch",
+            "max_grad_norm": 0.0 if settings.lazy_adam else 1.0,
+            **settings.trainer,
+        }
+    )
+    batches = WordBatches(
+        inputs,
+        inputs.contexts.offsets,
+        count_repetitions(occurrences, settings.max_repetitions),
+        words_per_batch=settings.words_per_batch,
+        contexts_per_batch=settings.contexts_per_batch,
+        min_contexts=settings.min_contexts,
+        max_contexts=settings.max_contexts,
+        seed=seed,
+    )
+    trainer = BertramTrainer(
+        model,
+        arguments,
+        loss=MimickingLoss(settings.loss, vocabulary.to(arguments.device)),
+        train_batches=batches,
+        heldout=heldout,
+        vocabulary=vocabulary,
+        processing_class=processor,
+        callbacks=[EarlyStoppingCallback(settings.patience)] if settings.patience else None,
+        optimizers=(_lazy_adam(model, arguments), None) if settings.lazy_adam else (None, None),
+    )
+    start = time.perf_counter()
+    checkpoint = last_whole_checkpoint(folder)
+    result = trainer.train(resume_from_checkpoint=checkpoint)
+    model = trainer.model
+    if process.is_main_process:
+        model.save_pretrained(folder, include_encoder=not model.config.freeze_encoder)
+        processor.save_pretrained(folder)
+        history = trainer.state.log_history
+        evaluations = [entry for entry in history if "eval_loss" in entry]
+        write_record(
+            folder,
+            {
+                "fingerprint": fingerprint,
+                "finished": True,
+                "epochs": trainer.state.epoch,
+                "steps": trainer.state.global_step,
+                "train_loss": result.training_loss,
+                "eval_loss": evaluations[-1]["eval_loss"] if evaluations else None,
+                "seconds": round(time.perf_counter() - start, 1),
+                "history": history,
+            },
+        )
+        for path in folder.glob("checkpoint-*"):
+            shutil.rmtree(path)
+    process.wait_for_everyone()
+    return model
+
+
+def last_whole_checkpoint(folder: Path) -> str | None:
+    """Returns the newest checkpoint that was written to its end; a kill may have come in the middle of one."""
+    while (path := get_last_checkpoint(str(folder))) is not None:
+        if (Path(path) / "trainer_state.json").is_file():  # the Trainer writes it last
+            return path
+        logger.warning("%s is not whole and is left out.", path)
+        shutil.rmtree(path)
+    return None
+
+
+def heldout_batches(inputs: InputMaker, numbers: tuple[int, ...]) -> dict[int, list[dict[str, torch.Tensor]]]:
+    """Returns, for each number of contexts, all words in batches with their first so many contexts."""
+    offsets = inputs.contexts.offsets
+    batches: dict[int, list[dict[str, torch.Tensor]]] = {}
+    for number in numbers:
+        batches[number] = []
+        for start in range(0, len(offsets) - 1, EVALUATION_BATCH):
+            words = np.arange(start, min(start + EVALUATION_BATCH, len(offsets) - 1))
+            counts = np.minimum(np.diff(offsets)[words], number)
+            rows = np.concatenate([np.arange(offsets[w], offsets[w] + n) for w, n in zip(words, counts, strict=True)])
+            batches[number].append(inputs(words, rows.astype(np.int64), counts))
+    return batches
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Returns what a stage wrote of itself; nothing if there is none."""
+    path = folder / STAGE_NAME
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def write_record(folder: Path, record: dict[str, Any]) -> None:
+    """Writes what a stage says of itself, at once."""
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = folder / f"{STAGE_NAME}.tmp"
+    temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    os.replace(temporary, folder / STAGE_NAME)
+
+
+def _only_item(items: list[Any]) -> Any:
+    return items[0]
+
+
+def _lazy_adam(model: BertramModel, arguments: TrainingArguments) -> torch.optim.Optimizer:
+    model.form_encoder.embeddings.sparse = True
+    return torch.optim.SparseAdam(model.form_encoder.embeddings.parameters(), lr=arguments.learning_rate)

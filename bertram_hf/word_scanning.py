@@ -1,0 +1,76 @@
+"""Finding the words of `split_words` in long text, many times faster than one by one."""
+
+import re
+import unicodedata
+from functools import cache
+
+from .rare_words import split_words
+
+MAX_WORD_LENGTH = 100
+
+
+def _tokens_of(run: str) -> str:
+    """Returns the pattern of `split_words`, without groups, for words that are such runs."""
+    return rf"{run}(?:(?:-{run}){{0,3}}-(?=\d){run})?(?:(?<=[nN])['’][tT](?!\w))?"
+
+
+PLAIN_TOKEN = re.compile(_tokens_of(r"\w+"))
+BEYOND_COMMON = re.compile("[\U00010000-\U0010ffff]")
+
+
+def counting_pattern(text: str) -> re.Pattern[str]:
+    """Returns a pattern whose matches hold all that `split_words` looks at, so it can go through them later."""
+    return _marked_token() if has_mark(text) else PLAIN_TOKEN
+
+
+def sampling_pattern(text: str) -> re.Pattern[str]:
+    """As for counting; but where a combining mark leads, the processor sees no word, so neither must the sampler."""
+    return _marked_token_or_orphan() if has_mark(text) else PLAIN_TOKEN
+
+
+def is_counted(word: str) -> bool:
+    """Whether counting sees a word as such: as one word of `split_words`, with a letter and not too long."""
+    return list(split_words(word)) == [word] and any(map(str.isalpha, word)) and len(word) <= MAX_WORD_LENGTH
+
+
+def fold_case(text: str) -> str:
+    """Lower-cases without moving any character: those that would become two stay as they are.
+
+    Example:
+        >>> fold_case("İS")
+        'İs'
+    """
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+def has_mark(text: str) -> bool:
+    """Whether a text holds a combining mark, which makes a slower pattern necessary."""
+    if text.isascii():
+        return False
+    return _common_mark().search(text) is not None or (
+        BEYOND_COMMON.search(text) is not None and _mark().search(text) is not None
+    )
+
+
+@cache
+def _mark() -> re.Pattern[str]:
+    marks = "".join(c for c in map(chr, range(0x20000)) if unicodedata.category(c).startswith("M"))
+    return re.compile(f"[{marks}]")
+
+
+@cache
+def _common_mark() -> re.Pattern[str]:
+    """As `_mark`, up to U+FFFF: a class with characters beyond is a hundred times slower."""
+    return re.compile("".join(c for c in _mark().pattern if c <= "\uffff"))
+
+
+@cache
+def _marked_token() -> re.Pattern[str]:
+    return re.compile(_tokens_of(rf"\w+(?:{_mark().pattern}+\w*)*"))
+
+
+@cache
+def _marked_token_or_orphan() -> re.Pattern[str]:
+    mark = _mark().pattern
+    return re.compile(rf"{_marked_token().pattern}|{mark}+\w+(?:{mark}+\w*)*")
