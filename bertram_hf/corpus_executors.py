@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -109,7 +110,16 @@ def slurm_executors(
 
 
 class QuietLocalExecutor(LocalPipelineExecutor):
-    """datatrove's local executor, whose tasks write to their log files only."""
+    """datatrove's local executor, whose tasks write to their log files only, and run right here if one runs at once."""
+
+    def run(self) -> Any:
+        if self.workers > 1:
+            return super().run()
+        pipeline = self.pipeline
+        for rank in self.get_incomplete_ranks():
+            self.pipeline = deepcopy(pipeline)
+            self._run_for_rank(rank)
+        return None
 
     def _launch_run_for_rank(self, *args: Any, **options: Any) -> Any:
         with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):  # in the worker's process, too

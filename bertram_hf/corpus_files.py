@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from .corpus_settings import CorpusSettings
 COUNT_SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 SAMPLE_SCHEMA = pa.schema([("id", pa.int32()), ("key", pa.uint64()), ("text", pa.large_string())])
 CONTEXTS_SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64()), ("contexts", pa.list_(pa.string()))])
+
+MIN_ROWS_REDUCED = 1 << 14
 
 
 class RunWriter:
@@ -39,19 +41,23 @@ class RunWriter:
             os.replace(f"{self.path}.tmp", self.path)
 
 
-def read_runs(folder: Path, part: int, num_parts: int, max_rows: int) -> Iterator[list[pa.RecordBatch]]:
-    """Yields the batches of one part in groups of at least `max_rows` rows, the last of fewer."""
-    batches, num_rows = [], 0
+def merge_runs(
+    folder: Path, part: int, num_parts: int, *, schema: pa.Schema, reduce: Callable[[pa.Table], pa.Table]
+) -> pa.Table:
+    """Reduces the batches of one part, from all files of a folder, to one table.
+
+    It is reduced whenever it has doubled, so memory is bounded by the result and the sorting takes little time.
+    """
+    merged, waiting, num_waiting = schema.empty_table(), [], 0
     for path in sorted(folder.glob("*.arrow")):
         with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
             for index in range(part, reader.num_record_batches, num_parts):
-                batches.append(reader.get_batch(index))
-                num_rows += len(batches[-1])
-                if num_rows >= max_rows:
-                    yield batches
-                    batches, num_rows = [], 0
-    if batches:
-        yield batches
+                waiting.append(reader.get_batch(index))
+                num_waiting += len(waiting[-1])
+                if num_waiting >= max(MIN_ROWS_REDUCED, len(merged)):
+                    merged = reduce(pa.Table.from_batches([*merged.to_batches(), *waiting], schema))
+                    waiting, num_waiting = [], 0
+    return reduce(pa.Table.from_batches([*merged.to_batches(), *waiting], schema))
 
 
 def part_of(word: str, num_parts: int) -> int:

@@ -21,9 +21,9 @@ from .corpus_files import (
     COUNT_SCHEMA,
     SAMPLE_SCHEMA,
     RunWriter,
+    merge_runs,
     part_of,
     read_json,
-    read_runs,
     read_words,
     save_json,
     write_parquet,
@@ -34,8 +34,7 @@ from .sentence_sampling import MAX_CHARACTERS, SentenceSampler, estimate_distinc
 from .sentences import split_sentences
 from .word_scanning import MAX_WORD_LENGTH, counting_pattern
 
-MAX_DIFFERENT_WORDS = 1 << 18  # in memory, before counts are written out
-MAX_ROWS_READ = 1 << 17  # of sampled sentences, before they are reduced
+MAX_DIFFERENT_WORDS = 1 << 17  # in memory, before counts are written out
 NUM_MISSING_SHOWN = 100
 
 
@@ -94,11 +93,8 @@ class MergeCounts(PipelineStep):
 
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> None:
         for part in range(rank, self.settings.num_parts, world_size):
-            total = COUNT_SCHEMA.empty_table()
-            for batches in read_runs(self.settings.folder("count"), part, self.settings.num_parts, MAX_DIFFERENT_WORDS):
-                table = pa.Table.from_batches([*total.to_batches(), *batches])
-                sums = table.group_by("word").aggregate([("count", "sum")])
-                total = pa.table([sums["word"], sums["count_sum"]], schema=COUNT_SCHEMA)
+            folder, num_parts = self.settings.folder("count"), self.settings.num_parts
+            total = merge_runs(folder, part, num_parts, schema=COUNT_SCHEMA, reduce=_add_up)
             write_parquet(total.sort_by("word"), self.settings.folder("result/counts") / f"part-{part:05d}.parquet")
 
 
@@ -144,11 +140,8 @@ class MergeContexts(PipelineStep):
             self._merge(part, words, term_counts)
 
     def _merge(self, part: int, words: list[str], term_counts: Mapping[str, int]) -> None:
-        rows = SAMPLE_SCHEMA.empty_table()
-        for batches in read_runs(self.settings.folder("sample"), part, self.settings.num_parts, MAX_ROWS_READ):
-            rows = pa.Table.from_batches([*rows.to_batches(), *batches])
-            chosen = smallest_keys(rows["id"].to_numpy(), rows["key"].to_numpy(), self.settings.max_contexts)
-            rows = rows.take(pa.array(chosen))
+        folder, num_parts = self.settings.folder("sample"), self.settings.num_parts
+        rows = merge_runs(folder, part, num_parts, schema=SAMPLE_SCHEMA, reduce=self._keep_smallest)
         ids, starts = np.unique(rows["id"].to_numpy(), return_index=True)
         found = [words[row] for row in ids]
         counts_file = self.settings.folder("result/counts") / f"part-{part:05d}.parquet"
@@ -158,9 +151,13 @@ class MergeContexts(PipelineStep):
         columns = [pa.array(found, pa.string()), pa.array([counts[word] for word in found], pa.int64())]
         table = pa.table([*columns, pa.ListArray.from_arrays(offsets, texts)], schema=CONTEXTS_SCHEMA)
         write_parquet(table, self.settings.folder("result/contexts") / f"part-{part:05d}.parquet")
-        mine = {word for word in words if part_of(word, self.settings.num_parts) == part}
+        mine = {word for word in words if part_of(word, num_parts) == part}
         report = {"num_contexts": len(rows), "missing": sorted(mine.difference(found))}
         save_json(self.settings.folder("merge") / f"{part:05d}.json", report)
+
+    def _keep_smallest(self, rows: pa.Table) -> pa.Table:
+        chosen = smallest_keys(rows["id"].to_numpy(), rows["key"].to_numpy(), self.settings.max_contexts)
+        return rows.take(pa.array(chosen))
 
 
 class Publish(PipelineStep):
@@ -221,3 +218,9 @@ class Publish(PipelineStep):
                 "missing_words": missing[:NUM_MISSING_SHOWN],
             }
         )
+
+
+def _add_up(counts: pa.Table) -> pa.Table:
+    """Returns one row for each word, with the sum of its counts."""
+    sums = counts.group_by("word").aggregate([("count", "sum")])
+    return pa.table([sums["word"], sums["count_sum"]], schema=COUNT_SCHEMA)

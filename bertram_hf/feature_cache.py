@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 from .encoded_contexts import EncodedContexts
 from .form_tokenization import PAD_ID
-from .induction import CPU_TOKENS_PER_BATCH, GPU_TOKENS_PER_BATCH, length_sorted_batches
+from .induction import encode_tokens
 from .modeling_bertram import FORM_POSITIONS, BertramModel
 from .processing_bertram import BertramProcessor, pad_rows
 
@@ -116,33 +116,15 @@ def cache_features(
                 form = form_embeddings[contexts.owners(rows)].to(model.device)
             elif reads_form:
                 form = _form_of_contexts(model, processor, contexts, rows, form_dropout, seed + window)
-            features[rows] = _encode_rows(model, processor, contexts, rows, form)
+            input_ids = [contexts.input_ids(row) for row in rows]
+            encoded = encode_tokens(model, processor, input_ids, contexts.mask_positions[rows].tolist(), form)
+            features[rows] = encoded.float().cpu().numpy()
             features.flush()
             done[window] = 1  # only now: a window that is not marked is computed again
             done.flush()
         model.train(was_training)
     process.wait_for_everyone()
     return np.load(path, mmap_mode="r")
-
-
-def _encode_rows(
-    model: BertramModel,
-    processor: BertramProcessor,
-    contexts: EncodedContexts,
-    rows: np.ndarray,
-    form_embeddings: torch.Tensor | None,
-) -> np.ndarray:
-    """Encodes some contexts in batches sorted by length. Returns (rows, hidden)."""
-    input_ids = [contexts.input_ids(row) for row in rows]
-    encoded = np.empty((len(rows), model.config.context_size), dtype=np.float32)
-    max_tokens = CPU_TOKENS_PER_BATCH if model.device.type == "cpu" else GPU_TOKENS_PER_BATCH
-    for batch in length_sorted_batches([len(ids) for ids in input_ids], max_tokens):
-        positions = contexts.mask_positions[rows[batch]].tolist()
-        padded = processor.pad_contexts([input_ids[i] for i in batch], positions)
-        inputs = {name: tensor.to(model.device) for name, tensor in padded.items()}
-        form = None if form_embeddings is None else form_embeddings[batch]
-        encoded[batch] = model.encode_contexts(**inputs, form_embeddings=form).float().cpu().numpy()
-    return encoded
 
 
 def _form_of_contexts(

@@ -183,7 +183,8 @@ def _induce(
         while window := list(islice(located, CONTEXTS_PER_WINDOW)):
             window_rows = torch.tensor([row for row, _ in window])
             form = None if form_embeddings is None else form_embeddings[window_rows.to(model.device)]
-            encoded = _encode_contexts(model, processor, [parts for _, parts in window], form, max_tokens, progress)
+            tokens = processor.encode_located([parts for _, parts in window])
+            encoded = encode_tokens(model, processor, *tokens, form, max_tokens=max_tokens, progress=progress)
             rows, embeddings = torch.cat([rows, window_rows]), torch.cat([embeddings, encoded])
             # The last word of the window may go on in the next one; all words before it are complete.
             num_complete = int((rows < rows[-1]).sum())
@@ -210,29 +211,46 @@ def _locate_all(
                 yield row, parts
 
 
-def _encode_contexts(
+def encode_tokens(
     model: BertramModel,
     processor: BertramProcessor,
-    located: Sequence[list[str | int]],
+    input_ids: Sequence[list[int]],
+    mask_positions: Sequence[int],
     form_embeddings: torch.Tensor | None,
-    max_tokens: int,
-    progress: tqdm,
+    *,
+    max_tokens: int | None = None,
+    progress: tqdm | None = None,
 ) -> torch.Tensor:
-    """Encodes contexts in batches sorted by length. Returns (C, hidden) in the order given."""
-    input_ids, mask_positions = processor.encode_located(located)
-    encoded = torch.empty(len(located), model.config.context_size, dtype=model.dtype, device=model.device)
+    """Encodes tokenised contexts in batches sorted by length.
+
+    Args:
+        model: The model.
+        processor: Its processor.
+        input_ids: Token ids of C contexts, special tokens and prefix included.
+        mask_positions: Where the word stands in each.
+        form_embeddings: (C, H), the form vector of each context's word; None if the model has no form part.
+        max_tokens: Limit of padded tokens in a batch.
+        progress: A bar to move.
+
+    Returns:
+        (C, hidden) in the order given, on the model's device.
+    """
+    if max_tokens is None:
+        max_tokens = CPU_TOKENS_PER_BATCH if model.device.type == "cpu" else GPU_TOKENS_PER_BATCH
+    encoded = torch.empty(len(input_ids), model.config.context_size, dtype=model.dtype, device=model.device)
     for batch in length_sorted_batches([len(ids) for ids in input_ids], max_tokens):
         padded = processor.pad_contexts([input_ids[i] for i in batch], [mask_positions[i] for i in batch])
         rows = torch.tensor(batch, device=model.device)
         form = None if form_embeddings is None else form_embeddings[rows]
         inputs = {name: tensor.to(model.device) for name, tensor in padded.items()}
         encoded[rows] = model.encode_contexts(**inputs, form_embeddings=form)
-        progress.update(len(batch))
+        if progress is not None:
+            progress.update(len(batch))
     return encoded
 
 
 def encode_words(
-    model: BertramModel, processor: BertramProcessor, words: Sequence[str], max_tokens: int
+    model: BertramModel, processor: BertramProcessor, words: Sequence[str], max_tokens: int = CPU_TOKENS_PER_BATCH
 ) -> torch.Tensor:
     """Returns the form vectors (W, H) of words."""
     form_ids = [processor.encode_form(word) for word in words]

@@ -37,6 +37,9 @@ def start_from_ridge(
 
     sample = torch.cat([block[0] for block in draw(generator.permutation(num_words)[:WORDS_PER_BLOCK])])
     mean, scale = sample.mean(dim=0), sample.std(dim=0)
+    has_bias = model.output_map.bias is not None
+    if not has_bias:
+        mean[: model.config.context_size] = 0.0  # which only b could make up for
     scale = torch.where(scale > 1e-4 * scale.max(), scale, torch.inf)  # a feature that never changes says nothing
     size = len(mean)
     # Two more columns for b and c; without spelling the second is always zero.
@@ -47,7 +50,7 @@ def start_from_ridge(
         targets = inputs.targets[words].double()
         for means, share in draw(words):
             shares = torch.cat([share.expand(-1, context_size), (1 - share).expand(-1, size - context_size)], dim=1)
-            columns = torch.cat([shares * (means - mean) / scale, share, 1 - share], dim=1)
+            columns = torch.cat([shares * (means - mean) / scale, share * has_bias, 1 - share], dim=1)
             square += columns.T @ columns
             cross += columns.T @ targets
     penalties = torch.full((size + 2,), penalty * NUM_DRAWS, dtype=torch.float64)
@@ -87,7 +90,9 @@ def _mean_inputs(
     )
     if model.config.form_strength is None:
         return means, torch.ones_like(num_contexts)
-    form = batch["form_embeddings"] if "form_embeddings" in batch else model.encode_forms(batch["form_ids"])
+    form = batch.get("form_embeddings")
+    if form is None:
+        form = model.encode_forms(batch["form_ids"].to(model.device)).cpu()
     return torch.cat([means, form.double()], dim=1), num_contexts / (num_contexts + model.config.form_strength)
 
 

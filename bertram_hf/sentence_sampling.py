@@ -14,8 +14,8 @@ from .corpus_settings import CorpusSettings
 from .word_matching import WordPattern
 from .word_scanning import fold_case, is_counted, sampling_pattern
 
-MAX_ROWS = 1 << 18  # of sampled sentences in memory, before they are written out
-MAX_CHARACTERS = 1 << 25
+MAX_ROWS = 1 << 17  # of sampled sentences in memory, before they are written out
+MAX_CHARACTERS = 1 << 24
 MAX_SENTENCE_CHARACTERS = 2000
 SKETCH_SIZE = 1 << 16
 BATCH_SIZE = 2048
@@ -135,10 +135,16 @@ class SentenceSampler:
         self._row_texts += [self._texts[index] for index in used]
         self._num_rows += len(texts)
         self._num_characters += sum(len(self._texts[index]) for index in used)
-        self.sketch = np.unique(np.concatenate([self.sketch, np.array(self._sketched, np.uint64)]))[:SKETCH_SIZE]
+        self._add_to_sketch(np.array(self._sketched, np.uint64))
         self._texts, self._tokens, self._lengths, self._term_rows, self._sketched = [], [], [], [], []
-        if self._num_rows > MAX_ROWS or self._num_characters > MAX_CHARACTERS:
+        # With many words, more rows, since writing some goes through all keys that are kept.
+        if self._num_rows > max(MAX_ROWS, len(self.kept[0]) // 4) or self._num_characters > MAX_CHARACTERS:
             self._write_rows()
+
+    def _add_to_sketch(self, hashes: np.ndarray) -> None:
+        if len(self.sketch) == SKETCH_SIZE:
+            hashes = hashes[hashes < self.sketch[-1]]
+        self.sketch = np.unique(np.concatenate([self.sketch, hashes]))[:SKETCH_SIZE]
 
     def _write_rows(self) -> None:
         """Writes the sentences that are still in their words' samples, and sets the limit for those to come."""
@@ -223,7 +229,10 @@ def smallest_keys(ids: np.ndarray, keys: np.ndarray, limit: int) -> np.ndarray:
     is_new = np.ones(len(ids), bool)
     is_new[1:] = (ids[1:] != ids[:-1]) | (keys[1:] != keys[:-1])
     order, ids = order[is_new], ids[is_new]
-    ranks = np.arange(len(ids)) - np.searchsorted(ids, ids)
+    indices = np.arange(len(ids))
+    is_first = np.ones(len(ids), bool)
+    is_first[1:] = ids[1:] != ids[:-1]
+    ranks = indices - np.maximum.accumulate(np.where(is_first, indices, 0))
     return order[ranks < limit]
 
 

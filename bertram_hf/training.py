@@ -34,7 +34,6 @@ from .word_recovery import RecoveryScore, evaluate_recovery
 logger = logging.getLogger(__name__)
 
 DEVELOPMENT_CONTEXTS = (1, 4, 16)
-FORM_TOKENS = 1024
 
 
 def train_recipe(recipe: Recipe, *, command: str | None = None, show_progress: bool = True) -> dict[str, Path]:
@@ -136,7 +135,7 @@ class TrainingRun:
             if rows:
                 with torch.no_grad():
                     words = [self.data.train[row] for row in rows]
-                    forms[rows] = encode_words(model, processor, words, FORM_TOKENS).cpu()
+                    forms[rows] = encode_words(model, processor, words).cpu()
         return forms
 
     def train_combined(self, preset: str, config: BertramConfig) -> BertramModel:
@@ -235,8 +234,10 @@ class TrainingRun:
         heldout = None
         if len(makers) > 1:
             heldout = heldout_batches(makers[1], DEVELOPMENT_CONTEXTS if config.has_context else (0,))
-        finished = read_record(folder)
-        if settings.ridge is not None and finished.get("fingerprint") != fingerprint:
+        record = read_record(folder)
+        # A run that was killed before its first checkpoint starts here again.
+        is_finished = record.get("fingerprint") == fingerprint and record.get("finished")
+        if settings.ridge is not None and not is_finished:
             if features[0] is None:
                 raise ValueError("A ridge start needs cached features: set cache: true, and freeze what it depends on.")
             start_from_ridge(
@@ -301,9 +302,9 @@ class TrainingRun:
         records = [read_record(stage) for stage in stages]
         fingerprint = records[-1]["fingerprint"]
         path = folder / TRAINING_NAME
-        if path.is_file() and json.loads(path.read_text(encoding="utf-8")).get("fingerprint") == fingerprint:
-            return folder
-        if self.process.is_main_process:
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        # Only the main process decides: another one may look when this one has already written.
+        if self.process.is_main_process and found.get("fingerprint") != fingerprint:
             processor = BertramProcessor.from_pretrained(stages[-1])
             save_model(model, folder, dtype=self.recipe.dtype)
             processor.save_pretrained(folder)
@@ -327,7 +328,7 @@ class TrainingRun:
             {word: self.data.heldout_contexts[word] for word in self.data.heldout},
             self.data.targets,
             vocabulary=self.vocabulary,
-            num_contexts=heldout.num_contexts if model.config.has_context else [0],
+            num_contexts=heldout.num_contexts,
             num_draws=heldout.num_draws,
             seed=self.recipe.seed,
             show_progress=self.show_progress,

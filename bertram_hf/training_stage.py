@@ -47,7 +47,7 @@ class StageSettings:
             dropout, drawn once for each context. If not, the encoder sees whole form vectors, as in induction.
         freeze_form: Whether the form part is frozen in the third stage; if not given, in modes add and add-quotes.
         ridge: If given, A and b start from a ridge regression with this penalty, from the mean of the contexts.
-        lazy_adam: Whether n-gram embeddings are trained with SparseAdam, which touches only the rows of a batch.
+        lazy_adam: Whether a form stage of n-grams is trained with SparseAdam, which touches only the rows of a batch.
         patience: Stop after so many evaluations without a better `metric_for_best_model`.
         trainer: Fields of `TrainingArguments`, such as `num_train_epochs` and `learning_rate`.
     """
@@ -195,6 +195,7 @@ def train_stage(
             shutil.rmtree(folder)
         write_record(folder, {"fingerprint": fingerprint})
     process.wait_for_everyone()
+    lazy_adam = settings.lazy_adam and model.config.mode == "form" and model.config.form_encoder == "ngram"
     arguments = TrainingArguments(
         **{
             "output_dir": str(folder),
@@ -207,7 +208,7 @@ def train_stage(
             "report_to": "none",
             "eval_strategy": "no" if heldout is None else "epoch",
             "save_strategy": "epoch",
-            "max_grad_norm": 0.0 if settings.lazy_adam else 1.0,
+            "max_grad_norm": 0.0 if lazy_adam else 1.0,
             **settings.trainer,
         }
     )
@@ -230,7 +231,7 @@ def train_stage(
         vocabulary=vocabulary,
         processing_class=processor,
         callbacks=[EarlyStoppingCallback(settings.patience)] if settings.patience else None,
-        optimizers=(_lazy_adam(model, arguments), None) if settings.lazy_adam else (None, None),
+        optimizers=(_lazy_adam(model, arguments), None) if lazy_adam else (None, None),
     )
     start = time.perf_counter()
     checkpoint = last_whole_checkpoint(folder)
@@ -241,6 +242,8 @@ def train_stage(
         processor.save_pretrained(folder)
         history = trainer.state.log_history
         evaluations = [entry for entry in history if "eval_loss" in entry]
+        if arguments.load_best_model_at_end:  # what is saved is not what was evaluated last
+            evaluations = [entry for entry in evaluations if entry["step"] == trainer.state.best_global_step]
         write_record(
             folder,
             {

@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from tqdm.auto import tqdm
 
-from .induction import induce_vectors
+from .induction import SECONDS_BEFORE_PROGRESS, encode_tokens, encode_words
 from .mimicking_loss import unit_rows
 from .modeling_bertram import BertramModel
 from .processing_bertram import BertramProcessor
 from .word_vectors import WordVectors
 
 MAX_SCORES = 1 << 26  # how many cosines are held at a time
+POOL_FACTOR = 2  # contexts that are encoded for each word, as a multiple of the most that are used at once
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class RecoveryScore:
         return {name: round(value, 4) for name, value in asdict(self).items()}
 
 
+@torch.inference_mode()
 def evaluate_recovery(
     model: BertramModel,
     processor: BertramProcessor,
@@ -58,7 +61,7 @@ def evaluate_recovery(
     The words must not have been training targets, nor words of their families; `bertram train` sees to it.
 
     Args:
-        model: The model.
+        model: The model, in eval mode.
         processor: Its processor.
         contexts: For each word its contexts.
         targets: The true embeddings, of at least these words.
@@ -76,20 +79,46 @@ def evaluate_recovery(
         >>> scores[1].mrr  # doctest: +SKIP
         0.0512
     """
-    words = list(contexts)
+    generator = np.random.default_rng(seed)
+    num_pooled = POOL_FACTOR * max(num_contexts)
+    pools = [[texts[i] for i in generator.permutation(len(texts))[:num_pooled]] for texts in contexts.values()]
+    encoded = processor.encode(list(contexts), pools)
+    words = [entry.word for entry in encoded]
     true = torch.stack([targets[word] for word in words]).float()
+    form_embeddings = encode_words(model, processor, words) if model.config.has_form else None
+    available = np.array([len(entry.used) for entry in encoded])
+    firsts = np.cumsum(available) - available
+    embeddings: Any = None
+    if model.config.has_context:
+        per_context = None if form_embeddings is None else form_embeddings[np.repeat(np.arange(len(words)), available)]
+        total = int(available.sum())
+        with tqdm(
+            total=total, desc="Scoring", unit="context", delay=SECONDS_BEFORE_PROGRESS, disable=not show_progress
+        ) as progress:
+            embeddings = encode_tokens(
+                model,
+                processor,
+                [ids for entry in encoded for ids in entry.input_ids],
+                [position for entry in encoded for position in entry.mask_positions],
+                per_context,
+                progress=progress,
+            )
+
+    def induce(number: int) -> torch.Tensor:
+        """Returns the vectors (W, H) from a random choice of contexts, each of which has been encoded once."""
+        if embeddings is None:
+            return form_embeddings
+        rows = [first + generator.permutation(n)[:number] for first, n in zip(firsts, available, strict=True)]
+        counts = torch.tensor([len(chosen) for chosen in rows], device=model.device)
+        return model.combine(form_embeddings, embeddings[np.concatenate(rows)], counts)[0]
+
     scores = []
-    for number in num_contexts:
+    for number in num_contexts if model.config.has_context else [0]:
         if number == 0 and not model.config.has_form:
             continue
-        draws = []
-        for draw in range(1 if number == 0 else num_draws):
-            generator = np.random.default_rng([seed, number, draw])
-            chosen = {
-                word: [texts[i] for i in generator.permutation(len(texts))[:number]] for word, texts in contexts.items()
-            }
-            vectors = induce_vectors(model, processor, chosen, show_progress=show_progress)
-            draws.append(score_recovery(vectors.embeddings, true, vocabulary, contexts=number))
+        draws = [
+            score_recovery(induce(number), true, vocabulary, contexts=number) for _ in range(num_draws if number else 1)
+        ]
         fields = {name: float(np.mean([getattr(score, name) for score in draws])) for name in _AVERAGED}
         scores.append(RecoveryScore(contexts=number, **fields))
     return scores

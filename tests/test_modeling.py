@@ -93,6 +93,63 @@ def test_last_layer_at_one_position_equals_the_full_encoder(make_encoder, family
     torch.testing.assert_close(read, full[torch.arange(5), positions], atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("family", ["bert", "mpnet"])  # one that is read packed, and one that is not
+def test_all_layers_are_the_hidden_states_of_the_encoder(make_encoder, make_pair, family):
+    encoder = make_encoder(family)
+    inputs_embeds = torch.randn(5, 9, 32)
+    attention_mask = (torch.arange(9) < torch.tensor([9, 3, 5, 7, 2])[:, None]).long()
+    positions = torch.tensor([4, 2, 0, 6, 1])
+    with torch.no_grad():
+        full = encoder(inputs_embeds=inputs_embeds, attention_mask=attention_mask, output_hidden_states=True)
+        read = read_at_positions(encoder, inputs_embeds, attention_mask, positions, all_layers=True)
+    expected = torch.cat([states[torch.arange(5), positions] for states in full.hidden_states[1:]], dim=1)
+    torch.testing.assert_close(read, expected, atol=1e-5, rtol=1e-5)
+
+    model, processor = make_pair("context", family, context_layers="all")
+    last, _ = make_pair("context", family)
+    outputs, last_outputs = (forward(each, processor) for each in (model, last))
+    assert outputs.context_embeddings.shape[1] == model.output_map.in_features == 3 * 32
+    torch.testing.assert_close(
+        outputs.context_embeddings[:, -32:], last_outputs.context_embeddings, atol=1e-5, rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("form_strength", [None, 2.5])
+@pytest.mark.parametrize("output_norm", [None, 3.0])
+@pytest.mark.parametrize("mode", ["replace", "add"])
+def test_form_strength_and_output_norm_equal_their_formulas(make_pair, tmp_path, mode, form_strength, output_norm):
+    model, processor = make_pair(mode, form_strength=form_strength, output_norm=output_norm)
+    words = {"qualm": [], **WORDS, "quack": []}
+    mean = model.encoder.get_input_embeddings().weight.detach().mean(dim=0)
+    expected = []
+    with torch.no_grad():
+        for word, contexts in words.items():
+            vector, _ = reference.induce(model, processor, word, contexts)
+            if form_strength is not None:
+                form = reference.form_vector(model, processor, word)
+                spelled = model.form_map.weight @ form + model.form_map.bias
+                share = len(contexts) / (len(contexts) + form_strength)
+                vector = share * vector + (1 - share) * spelled
+            if output_norm is not None:
+                vector = mean + output_norm * (vector - mean) / (vector - mean).norm()
+            expected.append(vector)
+    induced = forward(model, processor, words).word_embeddings
+    torch.testing.assert_close(induced, torch.stack(expected), atol=1e-5, rtol=1e-4)
+    alone = forward(model, processor, {"qualm": []}).word_embeddings
+    torch.testing.assert_close(alone[0], induced[0], atol=1e-6, rtol=1e-5)
+    for slim in (False, True):
+        model.save_pretrained(tmp_path / str(slim), include_encoder=not slim)
+        loaded = BertramModel.from_pretrained(tmp_path / str(slim), **{"encoder": model.encoder} if slim else {})
+        assert torch.equal(forward(loaded, processor, words).word_embeddings, induced)
+
+
+def test_output_norm_holds_for_context_and_shallow_models(make_pair):
+    for mode in ("context", "shallow"):
+        model, processor = make_pair(mode, output_norm=2.0)
+        distances = (forward(model, processor).word_embeddings - model.vocabulary_mean).norm(dim=1)
+        torch.testing.assert_close(distances, torch.full((3,), 2.0))
+
+
 def test_words_without_contexts_get_their_form_vector(make_pair):
     for mode in ("shallow", "replace", "add", "add-quotes"):
         model, processor = make_pair(mode)

