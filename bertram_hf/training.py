@@ -3,10 +3,8 @@
 import hashlib
 import json
 import logging
-import platform
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ from .ridge_start import start_from_ridge
 from .training_batches import InputMaker
 from .training_data import ContextsOf, TrainingData, prepare_data
 from .training_recipe import Recipe
+from .training_record import describe_training, save_model
 from .training_stage import StageSettings, heldout_batches, read_record, train_stage
 from .word_families import word_family
 from .word_recovery import RecoveryScore, evaluate_recovery
@@ -106,13 +105,13 @@ class TrainingRun:
     def train_context(self, config: BertramConfig) -> BertramModel:
         """First stage: A, b and the weighting of contexts, with masked contexts that hold no form vector."""
         assert self.recipe.context is not None  # as Recipe has checked
-        config = replace_fields(config, mode="context", freeze_form=False, form_strength=None)
+        config = replace_fields(config, mode="context", form_encoder="ngram", freeze_form=False, form_strength=None)
         model, processor = self.new_model(config, "context")
         return self._train(model, processor, self.recipe.context, self.stage_folder("context", config))
 
     def train_form(self, config: BertramConfig, *, fold: int | None = None) -> BertramModel:
         """Second stage: the form part alone, on all training words or on those outside a fold."""
-        config = replace_fields(config, mode="form", freeze_form=False, form_strength=None, output_norm=None)
+        config = replace_fields(config, mode="form", freeze_form=False, **_NO_CONTEXT)
         model, processor = self.new_model(config, "form")
         settings = replace(self.recipe.form, min_contexts=0, max_contexts=0)
         folder, words = self.stage_folder("form", config), self.data.train
@@ -310,7 +309,9 @@ class TrainingRun:
             processor.save_pretrained(folder)
             model = BertramModel.from_pretrained(folder, encoder=self.encoder)  # what users get is what is scored
             scores = self.score(model, processor)
-            record = self._describe(stages, records, scores) | {"fingerprint": fingerprint}
+            stage_records = dict(zip([stage.name for stage in stages], records, strict=True))
+            record = describe_training(self.recipe, self.data, stage_records, scores, command=self.command)
+            record["fingerprint"] = fingerprint
             temporary = path.with_suffix(".tmp")
             temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
             temporary.replace(path)
@@ -334,38 +335,6 @@ class TrainingRun:
             show_progress=self.show_progress,
         )
 
-    def _describe(
-        self, stages: list[Path], records: list[dict[str, Any]], scores: list[RecoveryScore]
-    ) -> dict[str, Any]:
-        recipe, data = self.recipe, self.data
-        num_contexts = sum(data.contexts.num_contexts[word] for word in data.train)
-        return {
-            "command": self.command,
-            "recipe": asdict(recipe),
-            "seed": recipe.seed,
-            "versions": {name: version(name) for name in ("bertram-hf", "torch", "transformers")}
-            | {"python": platform.python_version()},
-            "data": {
-                "description": recipe.description,
-                "training_words": len(data.train),
-                "contexts": num_contexts,
-                "sources": {
-                    "vocabulary": len(data.train) - data.num_approximated,
-                    "approximation": data.num_approximated,
-                },
-            },
-            "stages": [
-                {"stage": stage.name} | {key: value for key, value in record.items() if key in _STAGE_FACTS}
-                for stage, record in zip(stages, records, strict=True)
-            ],
-            "evaluation": {
-                "description": "Recovery of held-out words: rank of the true embedding among the whole vocabulary by "
-                "centred cosine.",
-                "num_words": len(data.heldout),
-                "scores": [score.to_dict() for score in scores],
-            },
-        }
-
 
 _NETWORK_FIELDS = (
     "mode",
@@ -383,7 +352,17 @@ _NETWORK_FIELDS = (
     "freeze_form",
     "initializer_range",
 )
-_STAGE_FACTS = ("epochs", "steps", "train_loss", "eval_loss", "seconds")
+
+
+# What a form part does not have, so that systems which differ in it share theirs.
+_NO_CONTEXT: dict[str, Any] = {
+    "context_encoder": "transformer",
+    "context_layers": "last",
+    "context_weighting": "attentive",
+    "output_bias": True,
+    "form_strength": None,
+    "output_norm": None,
+}
 
 
 def replace_fields(config: BertramConfig, **changes: Any) -> BertramConfig:
@@ -398,9 +377,3 @@ def fuse(model: BertramModel, *parts: BertramModel) -> None:
         _, unexpected = model.load_state_dict(state, strict=False)
         if unexpected:
             raise ValueError(f"A model of mode {model.config.mode!r} has no place for {', '.join(unexpected)}.")
-
-
-def save_model(model: BertramModel, folder: Path, *, dtype: str = "float32") -> None:
-    """Saves a model without its frozen encoder; the weights in `dtype`, to be loaded in the model's own."""
-    state = {name: value.to(getattr(torch, dtype)) for name, value in model.state_dict().items()}
-    model.save_pretrained(folder, state_dict=state, include_encoder=not model.config.freeze_encoder)

@@ -11,7 +11,7 @@ import torch
 from datasets import load_dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from .corpus import build_corpus, load_contexts
+from .corpus import CorpusSummary, build_corpus, load_contexts
 from .embedding_space import embedding_fingerprint
 from .one_token_approximation import approximate_vectors
 from .pieces import PieceReader
@@ -32,7 +32,8 @@ class CorpusContexts:
     """
 
     def __init__(self, folders: Sequence[str | os.PathLike[str]]) -> None:
-        self._corpora = [load_contexts(folder) for folder in folders]
+        # An empty corpus has no rows to load.
+        self._corpora = [load_contexts(folder) for folder in folders if CorpusSummary.load(folder).num_words]
         self._rows: dict[str, list[tuple[int, int]]] = {}
         self.counts: Counter[str] = Counter()
         self.num_contexts: Counter[str] = Counter()

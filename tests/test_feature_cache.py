@@ -92,7 +92,7 @@ def test_form_dropout_is_drawn_once_for_each_context(make_parts, tmp_path):
 
 @pytest.mark.parametrize("part", ["encoder", "form", "contexts", "mode", "dtype", "vocabulary"])
 def test_stale_cache_is_never_read(make_parts, tmp_path, part):
-    model, processor, contexts = parts = make_parts("add")
+    model, processor, _ = parts = make_parts("add")
     before = np.array(cache(parts, tmp_path))
     settings = {}
     if part == "encoder":

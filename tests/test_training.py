@@ -201,6 +201,14 @@ def test_ridge_start_with_form_folds_form_strength_and_output_norm(encoder_folde
     assert snapshot(output / "stages") == before
 
 
+def test_systems_share_the_stages_that_are_the_same_for_them(trained):
+    _, output = trained
+    stages = {stage["stage"]: stage for system in SYSTEMS for stage in read_training(output, system)["stages"]}
+    for system in SYSTEMS:  # none has been trained anew for another system
+        for stage in read_training(output, system)["stages"]:
+            assert stage == stages[stage["stage"]]
+
+
 def test_ridge_start_without_cache_is_refused(encoder_folder, tmp_path):
     path = write_recipe(tmp_path, encoder_folder, context=None, combined={"words_per_batch": 8, "ridge": 1.0})
     with pytest.raises(ValueError, match="needs cached features"):
@@ -223,17 +231,18 @@ def test_change_of_the_recipe_is_trained_and_the_rest_is_kept(encoder_folder, tm
 
 def test_two_processes_train_a_model(encoder_folder, tmp_path):
     path = write_recipe(tmp_path, encoder_folder, systems=["bertram-add"])
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "0"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--standalone"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     result = subprocess.run(
         [*command, "-m", "bertram_hf.cli", "train", str(path), "--json"],
         capture_output=True,
         text=True,
         env=environment,
-        timeout=250,
+        timeout=280,
         check=False,
     )
     assert result.returncode == 0, result.stderr[-3000:]
+    assert list(json.loads(result.stdout)) == ["bertram-add"]  # of one process only
     assert induce(tmp_path / "out" / "bertram-add", HELDOUT).isfinite().all()
     record = read_training(tmp_path / "out", "bertram-add")
     assert all(stage["epochs"] == 1 for stage in record["stages"])

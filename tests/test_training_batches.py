@@ -48,7 +48,9 @@ def appearances(batches):
 def batches(request):
     draw = Random(0)
     num_contexts = [draw.randint(1, 80) for _ in range(60)]
-    return make_batches(num_contexts, [draw.randint(1, 5) for _ in range(60)], seed=3, **request.param)
+    result = make_batches(num_contexts, [draw.randint(1, 5) for _ in range(60)], seed=3, **request.param)
+    result.settings = request.param
+    return result
 
 
 @pytest.mark.parametrize(("seed", "total", "smallest", "largest", "sizes"), RELEASED)
@@ -87,8 +89,7 @@ def test_word_appears_once_for_every_hundred_occurrences():
 
 def test_batch_is_a_function_of_seed_epoch_and_index(batches):
     def copy(seed=3):
-        settings = BY_CONTEXTS if batches.sizes.sum() % 48 == 0 or batches.sizes.max() > 9 else BY_WORDS
-        return make_batches(np.diff(batches.offsets), batches.repetitions, seed=seed, **settings)
+        return make_batches(np.diff(batches.offsets), batches.repetitions, seed=seed, **batches.settings)
 
     batches.set_epoch(2)
     expected = [batches[index] for index in range(len(batches))]

@@ -110,7 +110,11 @@ def test_missing_fields_are_named():
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("encoder: [a", "must be a YAML file"), ("just text", "must have fields such as encoder"), ("", "must have fields")],
+    [
+        ("encoder: [a", "must be a YAML file"),
+        ("just text", "must have fields such as encoder"),
+        ("", "must have fields"),
+    ],
 )
 def test_file_that_is_no_recipe_is_refused(tmp_path, content, message):
     with pytest.raises(ValueError, match=message):

@@ -57,7 +57,13 @@ def evaluate(pair, targets, **settings):
     model, processor = pair
     table = model.get_input_embeddings().weight
     return evaluate_recovery(
-        model, processor, CONTEXTS, targets, vocabulary=table, show_progress=False, **{"num_contexts": (0, 1, 8)} | settings
+        model,
+        processor,
+        CONTEXTS,
+        targets,
+        vocabulary=table,
+        show_progress=False,
+        **{"num_contexts": (0, 1, 8)} | settings,
     )
 
 

@@ -1,6 +1,7 @@
 """A corpus of tiny-bert's words and small recipes, for the tests of training."""
 
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +13,24 @@ from transformers import AutoConfig, AutoModel, BertTokenizer
 from bertram_hf import BertramModel, BertramProcessor
 from bertram_hf.encoded_contexts import EncodedContexts
 from bertram_hf.feature_cache import cache_features
+from bertram_hf.form_tokenization import FormTokenizer
 from bertram_hf.training_batches import InputMaker
 from bertram_hf.training_stage import StageSettings, heldout_batches
 
-NOUNS = (
-    "river mountain forest lake valley bridge village city town house garden street market school church tower castle "
-    "field tree fruit lemon apple bread water wine salt sugar soup plate table chair window door wall roof floor ship "
-    "boat train wagon horse cow sheep goat dog cat bird fish snake wolf fox rabbit mouse king queen soldier doctor"
-).split()
+NOUNS = re.findall(
+    r"\w+",
+    "river mountain forest lake valley bridge village city town house garden street market school church "
+    "tower castle field tree fruit lemon apple bread water wine salt sugar soup plate table chair window "
+    "door wall roof floor ship boat train wagon horse cow sheep goat dog cat bird fish snake wolf fox "
+    "rabbit mouse king queen soldier doctor ",
+)
 SEVERAL_PIECES = ["kumquat", "quokka", "zebra"]
 HELDOUT = ["castle", "lemon", "horse"]
 RELATIVES = {"castle": "castles", "lemon": "lemons", "horse": "horses"}  # of the same families
-ADJECTIVES = "red green blue white black small large old new young long short bright dark cold warm quiet loud".split()
-VERBS = "eat carry find lose make take give hold open close build break".split()
+ADJECTIVES = re.findall(
+    r"\w+", "red green blue white black small large old new young long short bright dark cold warm quiet loud"
+)
+VERBS = re.findall(r"\w+", "eat carry find lose make take give hold open close build break")
 
 
 def make_sentences(number=400, seed=0):
@@ -89,9 +95,13 @@ def prepare_stage(folder, mode="context", *, cache=None, num_words=24, num_conte
     tokenizer = BertTokenizer.from_pretrained(ORIGINAL / "tiny-bert")
     words = NOUNS[:num_words]
     processor = BertramProcessor.from_encoder(tokenizer, mode=mode, form_words=words, max_length=24)
+    if processor.form is not None:  # every n-gram of so few words
+        processor.form = FormTokenizer.from_words(words, unit="ngram", min_count=1)
     num_units = 2 if processor.form is None else len(processor.form)
     model = BertramModel.from_encoder(encoder, mode=mode, form_vocab_size=num_units, **fields)
-    contexts = [(word, [f"the {a} {word} near the {n}" for a, n in _pairs(i, num_contexts)]) for i, word in enumerate(words)]
+    contexts = [
+        (word, [f"the {a} {word} near the {n}" for a, n in _pairs(i, num_contexts)]) for i, word in enumerate(words)
+    ]
     encoded = EncodedContexts.without_contexts(words)
     if mode != "form":
         encoded = EncodedContexts.build(processor, contexts, Path(folder) / "tokens", show_progress=False)

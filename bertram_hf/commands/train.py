@@ -1,8 +1,10 @@
 """`bertram train`."""
 
 import argparse
+import contextlib
 import json
 import logging
+import sys
 from typing import Any
 
 import yaml
@@ -14,7 +16,7 @@ def add_command(commands: Any) -> None:
         "train",
         help="train BERTRAM models by a recipe",
         description="Builds corpus and targets and trains the context part, the form part and each system, as the "
-        "recipe says. What is finished is not done again: after a kill, run the same command. Several processes or machines: "
+        "recipe says. What is finished is not done again: after a kill, run the same command. Several processes: "
         "torchrun --nproc_per_node 2 -m bertram_hf.cli train recipe.yaml",
         epilog="Example: bertram train recipe.yaml --set seed=1 --set output=run-1",
     )
@@ -33,6 +35,8 @@ def add_command(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Trains by a recipe."""
     try:
+        from accelerate import PartialState
+
         from ..training import TRAINING_NAME, train_recipe
         from ..training_recipe import Recipe
     except ModuleNotFoundError as error:
@@ -43,7 +47,10 @@ def run(arguments: argparse.Namespace) -> None:
     recipe = Recipe.load(arguments.recipe, read_changes(arguments.set))
     changes = "".join(f" --set {change}" for change in arguments.set)
     command = f"bertram train {arguments.recipe}{changes}"
-    folders = train_recipe(recipe, command=command, show_progress=not arguments.json)
+    with contextlib.redirect_stdout(sys.stderr):  # the Trainer prints its log, which is not the result
+        folders = train_recipe(recipe, command=command, show_progress=not arguments.json)
+    if not PartialState().is_main_process:
+        return
     records = {name: json.loads((folder / TRAINING_NAME).read_text("utf-8")) for name, folder in folders.items()}
     scores = {name: record["evaluation"]["scores"] for name, record in records.items()}
     if arguments.json:
