@@ -25,6 +25,7 @@ CHECKPOINT = Path(__file__).parents[1] / "model_cards" / "bertram-add-all-MiniLM
 DATA = Path(__file__).parent / "data"
 NUM_SENTENCES = 2
 SHOWN = 12
+NUM_BEST, NUM_WORST = 8, 3
 
 
 def nearest(vector: torch.Tensor, table: torch.Tensor, words: dict[int, str]) -> str:
@@ -80,13 +81,14 @@ def main() -> None:
     injector = BertramEmbeddingInjector(encoder, tokenizer, vectors, mode="slash")
     found_after = ranks(embed(injector, injector.tokenizer, list(meanings)), documents)
     result = Table("query", "document", "place before", "place with BERTRAM")
-    changed = [row for row in zip(meanings, found_before, found_after, strict=True) if row[1] != row[2]]
-    for word, place_before, place_after in sorted(changed, key=lambda row: row[2] - row[1]):
+    rows = sorted(zip(meanings, found_before, found_after, strict=True), key=lambda row: row[2] - row[1])
+    for word, place_before, place_after in [*rows[:NUM_BEST], *rows[-NUM_WORST:]]:
         result.add_row(word, meanings[word], str(place_before), str(place_after))
     console.print(result)
-    first = [sum(place == 1 for place in found) for found in (found_before, found_after)]
+    mean_before, mean_after = (sum(1 / place for place in found) / len(found) for found in (found_before, found_after))
     console.print(
-        f"The right one of {len(meanings)} documents comes first {first[0]} times before, {first[1]} times with BERTRAM."
+        f"Shown are the {NUM_BEST} of {len(rows)} queries that gain most and the {NUM_WORST} that lose most. "
+        f"Mean reciprocal rank of all: {mean_before:.3f} before, {mean_after:.3f} with BERTRAM."
     )
 
 

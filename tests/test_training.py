@@ -103,7 +103,8 @@ def test_second_run_trains_nothing_and_changes_no_file(trained, capsys):
     printed = train_command(path, capsys)
     after = snapshot(output)
     changed = [file for file in before.keys() | after.keys() if before.get(file) != after.get(file)]
-    assert not [file for file in changed if "corpus" not in str(file)]
+    # The approximation is put together again from its finished batches.
+    assert not [file for file in changed if "corpus" not in str(file) and "approximation" not in str(file)]
     assert list(printed) == SYSTEMS
     for system in SYSTEMS:
         assert printed[system]["scores"] == read_training(output, system)["evaluation"]["scores"]
