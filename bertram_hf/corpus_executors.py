@@ -112,6 +112,8 @@ def slurm_executors(
 class QuietLocalExecutor(LocalPipelineExecutor):
     """datatrove's local executor, whose tasks write to their log files only, and run right here if one runs at once."""
 
+    pipeline: Any
+
     def run(self) -> Any:
         if self.workers > 1:
             return super().run()

@@ -145,7 +145,7 @@ class MergeContexts(PipelineStep):
         ids, starts = np.unique(rows["id"].to_numpy(), return_index=True)
         found = [words[row] for row in ids]
         counts_file = self.settings.folder("result/counts") / f"part-{part:05d}.parquet"
-        counts = dict(zip(*pq.read_table(counts_file).to_pydict().values(), strict=True)) | term_counts
+        counts = dict(zip(*pq.read_table(counts_file).to_pydict().values(), strict=True)) | dict(term_counts)
         offsets = pa.array(np.append(starts, len(rows)), pa.int32())
         texts = rows["text"].cast(pa.string()).combine_chunks()
         columns = [pa.array(found, pa.string()), pa.array([counts[word] for word in found], pa.int64())]

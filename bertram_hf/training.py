@@ -62,7 +62,8 @@ class TrainingRun:
     def __init__(self, recipe: Recipe, *, command: str | None = None, show_progress: bool = True) -> None:
         self.recipe, self.command = recipe, command
         self.output = Path(recipe.output)
-        self.process = PartialState()
+        # Without a GPU, accelerate joins processes only if it is told that there is none.
+        self.process = PartialState(cpu=not (torch.cuda.is_available() or torch.backends.mps.is_available()))
         self.show_progress = show_progress and self.process.is_main_process
         self.tokenizer = AutoTokenizer.from_pretrained(recipe.encoder)
         self.encoder = AutoModel.from_pretrained(recipe.encoder).eval().to(self.process.device)

@@ -233,6 +233,9 @@ def _build(kind: type, given: Any, where: str = "", default: Any = None) -> Any:
         elif isinstance(value, Mapping):
             value = {**(before or {}), **{key: _number(item) for key, item in value.items()}}
         values[name] = _number(value)
+    for size, other in (("words_per_batch", "contexts_per_batch"), ("contexts_per_batch", "words_per_batch")):
+        if values.get(size) is not None:
+            values.setdefault(other, None)  # a batch has one size; the default's gives way
     try:
         return kind(**values) if default is None else replace(default, **values)
     except TypeError as error:
