@@ -288,7 +288,6 @@ def measure_form_stage(arguments: argparse.Namespace) -> dict[str, Any]:
     print(f"{settings.words_per_batch} words with {num_ngrams:.1f} n-grams on average.")
     seconds: Seconds = {"released": [], "exact": [], "lazy": []}
     tables: dict[str, torch.Tensor] = {}
-    failures: dict[str, str] = {}
     for _ in range(arguments.repetitions):
         table = nn.Embedding.from_pretrained(beginning.form_encoder.embeddings.weight.detach().clone(), freeze=False)
         with tempfile.TemporaryDirectory() as folder:
@@ -317,7 +316,7 @@ def measure_form_stage(arguments: argparse.Namespace) -> dict[str, Any]:
         bar = f" (bar {MAX_WEIGHT_DIFFERENCE}: {verdict})" if name == "exact" else " (another algorithm)"
         print(f"  {name} {difference:.1e}{bar}")
     summary = {"ngrams": num_ngrams, "stages": results, "weight_differences": differences, "moved": moved}
-    return summary | {"failures": failures}
+    return summary
 
 
 def read_clocks() -> tuple[float, float]:

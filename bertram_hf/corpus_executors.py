@@ -5,7 +5,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -117,10 +117,10 @@ class QuietLocalExecutor(LocalPipelineExecutor):
     def run(self) -> Any:
         if self.workers > 1:
             return super().run()
-        pipeline = self.pipeline
         for rank in self.get_incomplete_ranks():
-            self.pipeline = deepcopy(pipeline)
-            self._run_for_rank(rank)
+            task = copy(self)
+            task.pipeline = deepcopy(self.pipeline)  # which gathers statistics of one task
+            task._run_for_rank(rank)
         return None
 
     def _launch_run_for_rank(self, *args: Any, **options: Any) -> Any:
