@@ -78,17 +78,21 @@ def main() -> None:
 
     documents = embed(encoder, tokenizer, list(meanings.values()))
     found_before = ranks(embed(encoder, tokenizer, list(meanings)), documents)
-    injector = BertramEmbeddingInjector(encoder, tokenizer, vectors, mode="slash")
-    found_after = ranks(embed(injector, injector.tokenizer, list(meanings)), documents)
-    result = Table("query", "document", "place before", "place with BERTRAM")
-    rows = sorted(zip(meanings, found_before, found_after, strict=True), key=lambda row: row[2] - row[1])
+    found_with = {}
+    for mode in ("replace", "slash"):
+        injector = BertramEmbeddingInjector(encoder, tokenizer, vectors, mode=mode)
+        found_with[mode] = ranks(embed(injector, injector.tokenizer, list(meanings)), documents)
+        injector.remove()
+    result = Table("query", "document", "place before", "place with BERTRAM (slash)")
+    rows = sorted(zip(meanings, found_before, found_with["slash"], strict=True), key=lambda row: row[2] - row[1])
     for word, place_before, place_after in [*rows[:NUM_BEST], *rows[-NUM_WORST:]]:
         result.add_row(word, meanings[word], str(place_before), str(place_after))
     console.print(result)
-    mean_before, mean_after = (sum(1 / place for place in found) / len(found) for found in (found_before, found_after))
+    systems = {"before": found_before, **found_with}
+    means = {name: sum(1 / place for place in found) / len(found) for name, found in systems.items()}
     console.print(
         f"Shown are the {NUM_BEST} of {len(rows)} queries that gain most and the {NUM_WORST} that lose most. "
-        f"Mean reciprocal rank of all: {mean_before:.3f} before, {mean_after:.3f} with BERTRAM."
+        f"Mean reciprocal rank of all: {', '.join(f'{name} {mean:.3f}' for name, mean in means.items())}."
     )
 
 
