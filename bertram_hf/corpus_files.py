@@ -104,4 +104,3 @@ def write_parquet(table: pa.Table, path: Path) -> None:
         if len(table):
             writer.write_table(table, row_group_size=4096)
     os.replace(temporary, path)
-    pa.default_memory_pool().release_unused()  # else it holds ten times what is in use after a few files

@@ -166,7 +166,6 @@ class SentenceSampler:
             self.runs.write([pa.array(ids[rows]), pa.array(keys[rows]), sentences.take(pa.array(texts[rows]))])
         self._rows, self._row_texts = [], []
         self._num_rows = self._num_characters = 0
-        pa.default_memory_pool().release_unused()
 
 
 class TermFinder:
