@@ -126,7 +126,7 @@ def run_apart(*arguments: Any) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--text", nargs="+", metavar="FILE", help="text to use instead of made-up words")
-    parser.add_argument("--megabytes", type=int, default=40, help="of made-up text (default: 40)")
+    parser.add_argument("--megabytes", type=int, default=160, help="of made-up text (default: 160)")
     for name, default in (("--min-count", 100), ("--max-contexts", 1000), ("--repetitions", 3), ("--seed", 0)):
         parser.add_argument(name, type=int, default=default)
     parser.add_argument("--json", metavar="OUT", help="write settings and results to this file")

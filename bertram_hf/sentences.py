@@ -14,7 +14,8 @@ CLOSERS = "\"'”’»)\\]}›」』"
 OPENERS = "\"'“‘«([{‹「『*_—–-"
 
 # Runs, not single stops, and nothing after them that could fail: so a line of a million dots takes linear time.
-STOP = re.compile(rf"[.!?…]+[{CLOSERS}]*|[。！？｡]+[{CLOSERS}]*")
+STOP = re.compile(rf"[.!?…。！？｡]+[{CLOSERS}]*")
+STOPS_WITHOUT_SPACE = frozenset("。！？｡")
 BLANK_LINE = re.compile(r"\n\s*\n")
 BLANK_LINE_BYTES = re.compile(rb"\n[ \t\r\f\v]*\n")
 LAST_CHARACTERS = tuple(".!?…。！？｡:")
@@ -77,7 +78,7 @@ def split_sentences(text: str, unit: Unit = "paragraph") -> Iterator[str]:
 
 def _ends_sentence(text: str, start: int, end: int, has_case: bool) -> bool:
     """Whether the stop at `start` to `end` ends a sentence."""
-    if text[start] in "。！？｡":
+    if not STOPS_WITHOUT_SPACE.isdisjoint(text[start:end]):
         return True
     following = text[end : end + 24]
     if following and not following[0].isspace():

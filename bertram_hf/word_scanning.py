@@ -11,7 +11,8 @@ MAX_WORD_LENGTH = 100
 
 def _tokens_of(run: str) -> str:
     """Returns the pattern of `split_words`, without groups, for words that are such runs."""
-    return rf"{run}(?:(?:-{run}){{0,3}}-(?=\d){run})?(?:(?<=[nN])['’][tT](?!\w))?"
+    suffix = rf"(?:(?:-{run}){{0,3}}-(?=\d){run})?(?:(?<=[nN])['’][tT](?!\w))?"
+    return rf"{run}(?:(?=[-'’]){suffix})?"
 
 
 PLAIN_TOKEN = re.compile(_tokens_of(r"\w+"))
