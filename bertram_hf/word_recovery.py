@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from tqdm.auto import tqdm
 
-from .induction import SECONDS_BEFORE_PROGRESS, encode_tokens, encode_words
+from .bootstrap import bootstrap_interval
+from .context_draws import ContextDraws
 from .mimicking_loss import unit_rows
 from .modeling_bertram import BertramModel
 from .processing_bertram import BertramProcessor
@@ -26,6 +25,8 @@ class RecoveryScore:
         contexts: Contexts of each word; a word that has fewer gives all it has.
         mrr: Mean of 1 / rank of the true embedding among the whole vocabulary, by cosine of vectors minus the
             vocabulary's mean.
+        mrr_low: Lower end of its 95% confidence interval, by bootstrap over the words.
+        mrr_high: Upper end.
         median_rank: Median of that rank; 1 is best.
         cosine: Mean of that cosine between induced and true embedding.
         norm_ratio: Median of the induced vectors' norms, divided by the median of the true ones'. Vectors that are much
@@ -34,6 +35,8 @@ class RecoveryScore:
 
     contexts: int
     mrr: float
+    mrr_low: float
+    mrr_high: float
     median_rank: float
     cosine: float
     norm_ratio: float
@@ -79,67 +82,44 @@ def evaluate_recovery(
         >>> scores[1].mrr  # doctest: +SKIP
         0.0512
     """
-    generator = np.random.default_rng(seed)
-    num_pooled = POOL_FACTOR * max(num_contexts)
-    pools = [[texts[i] for i in generator.permutation(len(texts))[:num_pooled]] for texts in contexts.values()]
-    encoded = processor.encode(list(contexts), pools)
-    words = [entry.word for entry in encoded]
-    true = torch.stack([targets[word] for word in words]).float()
-    form_embeddings = encode_words(model, processor, words) if model.config.has_form else None
-    available = np.array([len(entry.used) for entry in encoded])
-    firsts = np.cumsum(available) - available
-    embeddings: Any = None
-    if model.config.has_context:
-        per_context = None if form_embeddings is None else form_embeddings[np.repeat(np.arange(len(words)), available)]
-        total = int(available.sum())
-        with tqdm(
-            total=total, desc="Scoring", unit="context", delay=SECONDS_BEFORE_PROGRESS, disable=not show_progress
-        ) as progress:
-            embeddings = encode_tokens(
-                model,
-                processor,
-                [ids for entry in encoded for ids in entry.input_ids],
-                [position for entry in encoded for position in entry.mask_positions],
-                per_context,
-                progress=progress,
-            )
-
-    def induce(number: int) -> torch.Tensor:
-        """Returns the vectors (W, H) from a random choice of contexts, each of which has been encoded once."""
-        if embeddings is None:
-            return form_embeddings
-        rows = [first + generator.permutation(n)[:number] for first, n in zip(firsts, available, strict=True)]
-        counts = torch.tensor([len(chosen) for chosen in rows], device=model.device)
-        return model.combine(form_embeddings, embeddings[np.concatenate(rows)], counts)[0]
-
+    draws = ContextDraws(
+        model,
+        processor,
+        contexts,
+        max_contexts=POOL_FACTOR * max(num_contexts),
+        seed=seed,
+        show_progress=show_progress,
+    )
+    true = torch.stack([targets[word] for word in draws.words]).float()
     scores = []
     for number in num_contexts if model.config.has_context else [0]:
         if number == 0 and not model.config.has_form:
             continue
-        draws = [
-            score_recovery(induce(number), true, vocabulary, contexts=number) for _ in range(num_draws if number else 1)
-        ]
-        fields = {name: float(np.mean([getattr(score, name) for score in draws])) for name in _AVERAGED}
-        scores.append(RecoveryScore(contexts=number, **fields))
+        vectors = [draws.induce(number) for _ in range(num_draws if number else 1)]
+        scores.append(score_recovery(torch.stack(vectors), true, vocabulary, contexts=number))
     return scores
-
-
-_AVERAGED = ("mrr", "median_rank", "cosine", "norm_ratio")
 
 
 def score_recovery(
     induced: torch.Tensor, true: torch.Tensor, vocabulary: torch.Tensor, *, contexts: int
 ) -> RecoveryScore:
-    """Scores induced vectors (W, H) against the true ones (W, H) within a vocabulary (V, H)."""
+    """Scores induced vectors (W, H), or (D, W, H) of D draws, against true ones (W, H) among a vocabulary (V, H)."""
     induced, true, vocabulary = (vectors.detach().float().cpu() for vectors in (induced, true, vocabulary))
-    ranks, cosines = rank_targets(induced, true, vocabulary)
-    norms: Any = [vectors.norm(dim=1).median() for vectors in (induced, true)]
+    drawn = induced if induced.ndim == 3 else induced[None]
+    num_draws, num_words, _ = drawn.shape
+    ranks, cosines = rank_targets(drawn.flatten(0, 1), true.repeat(num_draws, 1), vocabulary)  # (D * W,) each
+    ranks = ranks.double().view(num_draws, num_words)
+    reciprocal_ranks = (1 / ranks).mean(dim=0).numpy()  # (W,): a word is one item, however often it was drawn
+    low, high = bootstrap_interval(num_words, lambda words: reciprocal_ranks[words].mean())
+    norm: Any = true.norm(dim=1).median()
     return RecoveryScore(
         contexts=contexts,
-        mrr=(1 / ranks.double()).mean().item(),
-        median_rank=ranks.double().quantile(0.5).item(),
+        mrr=float(reciprocal_ranks.mean()),
+        mrr_low=low,
+        mrr_high=high,
+        median_rank=ranks.quantile(0.5, dim=1).mean().item(),
         cosine=cosines.double().mean().item(),
-        norm_ratio=(norms[0] / norms[1]).item(),
+        norm_ratio=(drawn.norm(dim=2).median(dim=1).values / norm).mean().item(),
     )
 
 

@@ -1,0 +1,55 @@
+import math
+
+import numpy as np
+import pytest
+
+from bertram_hf.paired_scores import accuracy_below, compare_systems, gain_by_band, sign_test
+
+
+def test_sign_test_equals_the_binomial_formula():
+    first = np.array([True] * 9 + [False] * 2 + [True] * 30 + [False] * 5)
+    second = np.array([False] * 9 + [True] * 2 + [True] * 30 + [False] * 5)
+    tail = sum(math.comb(11, k) for k in range(3)) / 2**11
+    assert sign_test(first, second) == pytest.approx(2 * tail)
+    assert sign_test(first, second) == sign_test(second, first)
+    assert sign_test(first, first) == 1.0
+
+
+def test_systems_are_compared_with_the_best():
+    correct = {
+        "plain": np.array([False] * 20 + [True] * 10),
+        "close": np.array([True] * 19 + [False] + [True] * 10),
+        "best": np.ones(30, bool),
+    }
+    compared = compare_systems(correct)
+    assert compared["best"].is_best
+    assert compared["best"].p_value == 1.0
+    assert compared["close"].is_near_best
+    assert not compared["close"].is_best
+    assert not compared["plain"].is_near_best
+    assert compared["plain"].accuracy == pytest.approx(1 / 3)
+    assert compare_systems({"plain": np.array([], bool)}) == {}
+    assert compare_systems({}) == {}
+    with pytest.raises(ValueError, match="same instances"):
+        compare_systems({"plain": np.ones(3, bool), "other": np.ones(4, bool)})
+
+
+def test_equally_good_systems_are_both_best():
+    compared = compare_systems({"a": np.array([True, False]), "b": np.array([False, True])})
+    assert compared["a"].is_best
+    assert compared["b"].is_best
+
+
+def test_every_rare_word_must_lie_below_the_limit_or_within_the_band():
+    counts = [[0], [5], [5, 50], [200]]
+    correct = np.array([True, False, True, True])
+    assert accuracy_below(correct, counts, [1, 6, 51, 1000]) == [
+        (1, 1.0, 1),
+        (6, 0.5, 2),
+        (51, 2 / 3, 3),
+        (1000, 0.75, 4),
+    ]
+    assert accuracy_below(correct, counts, [0]) == [(0, None, 0)]
+    baseline = np.array([False, False, False, True])
+    bands = gain_by_band(correct, baseline, counts, [0, 10, 100, math.inf])
+    assert bands == [(0, 10, 0.5, 2), (10, 100, None, 0), (100, math.inf, 0.0, 1)]
