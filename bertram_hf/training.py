@@ -216,7 +216,7 @@ class TrainingRun:
                     model,
                     processor,
                     contexts,
-                    self.output / "features",
+                    recipe.features or self.output / "features",
                     dtype=settings.cache_dtype,  # type: ignore[arg-type]
                     form_embeddings=forms if contexts is train and reads_form else None,
                     form_dropout=settings.cached_form_dropout and contexts is train,

@@ -2,15 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import yaml
-
 from .configuration_bertram import PRESETS
-from .mimicking_loss import LossSettings
 from .training_stage import StageSettings
+from .yaml_settings import build_settings, load_settings
 
 # The training details of the paper's appendix, for BERT-base.
 PAPER_CONTEXT_STAGE = StageSettings(
@@ -123,6 +120,8 @@ class Recipe:
             third stage with a frozen form part sees each word's form vector from the part that has not seen its family.
             A form part knows its own training words far too well: a third stage that sees these vectors trusts the
             spelling more than it should.
+        features: Folder of the cached features; by default inside `output`. Runs that share a folder share what is the
+            same for them.
         form_min_count: An n-gram is read if so many training words have it.
         dtype: Of the saved weights: float32 or float16.
         seed: Seed of everything.
@@ -143,6 +142,7 @@ class Recipe:
     combined: StageSettings = PAPER_COMBINED_STAGE
     combined_for: dict[str, dict[str, Any]] = field(default_factory=dict)
     form_folds: int = 0
+    features: str | None = None
     form_min_count: int = 4
     dtype: str = "float32"
     seed: int = 0
@@ -166,7 +166,7 @@ class Recipe:
 
     def combined_stage(self, preset: str) -> StageSettings:
         """Returns the third stage of a preset."""
-        return _build(StageSettings, self.combined_for.get(preset, {}), f"combined_for.{preset}", self.combined)
+        return build_settings(StageSettings, self.combined_for.get(preset, {}), f"combined_for.{preset}", self.combined)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> "Recipe":
@@ -179,16 +179,7 @@ class Recipe:
         Raises:
             ValueError: If the file is no YAML or has a field that no recipe has, with those that there are.
         """
-        try:
-            content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} must be a YAML file; it cannot be read: {error}") from error
-        if not isinstance(content, Mapping):
-            raise ValueError(f"{path} must have fields such as encoder: and corpora:; got {content!r:.80}.")
-        try:
-            return cls.from_dict(_overlay(content, overrides or {}))
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+        return load_settings(cls, path, overrides)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Recipe":
@@ -199,63 +190,4 @@ class Recipe:
             >>> Recipe.from_dict(content | {"context": {"trainer": {"num_train_epochs": 1}}}).context.trainer
             {'num_train_epochs': 1, 'learning_rate': 5e-05, 'warmup_steps': 0.1, 'weight_decay': 0.01}
         """
-        return _build(cls, content)
-
-
-# Fields that have fields of their own.
-_INNER: dict[str, type] = {
-    "corpora": CorpusSource,
-    "corpus": CorpusSource,
-    "targets": TargetSettings,
-    "heldout": HeldoutSettings,
-    "context": StageSettings,
-    "form": StageSettings,
-    "combined": StageSettings,
-    "loss": LossSettings,
-}
-
-
-def _build(kind: type, given: Any, where: str = "", default: Any = None) -> Any:
-    """Makes settings of a dictionary; what it does not have is taken from `default`, or from the class."""
-    if not isinstance(given, Mapping):
-        raise ValueError(f"{where or 'a recipe'} has fields of its own; got {given!r:.80}.")
-    known = {entry.name: entry for entry in fields(kind)}
-    values = {}
-    for name, value in given.items():
-        path = f"{where}.{name}" if where else str(name)
-        if name not in known:
-            raise ValueError(f"there is no field {path}. Fields: {', '.join(known)}.")
-        before = getattr(default if default is not None else kind, name, None)  # a class has its simple defaults
-        if name in _INNER and isinstance(value, list):
-            value = [_build(_INNER[name], item, f"{path}[{index}]") for index, item in enumerate(value)]
-        elif name in _INNER and value is not None:
-            value = _build(_INNER[name], value, path, before)
-        elif isinstance(value, Mapping):
-            value = {**(before or {}), **{key: _number(item) for key, item in value.items()}}
-        values[name] = _number(value)
-    for size, other in (("words_per_batch", "contexts_per_batch"), ("contexts_per_batch", "words_per_batch")):
-        if values.get(size) is not None:
-            values.setdefault(other, None)  # a batch has one size; the default's gives way
-    try:
-        return kind(**values) if default is None else replace(default, **values)
-    except TypeError as error:
-        missing = [name for name in ("encoder", "output", "corpora") if name in known and name not in values]
-        raise ValueError(f"a recipe needs the fields {', '.join(missing)}." if missing else str(error)) from error
-
-
-def _overlay(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a nested dictionary with some values changed."""
-    return {**content} | {
-        name: _overlay(content[name], value)
-        if isinstance(value, Mapping) and isinstance(content.get(name), Mapping)
-        else value
-        for name, value in changes.items()
-    }
-
-
-def _number(value: Any) -> Any:
-    """Reads "5e-5", which YAML takes for text, as the number that is meant."""
-    try:
-        return float(value) if isinstance(value, str) and value[:1] in "0123456789.-+" else value
-    except ValueError:
-        return value
+        return build_settings(cls, content)

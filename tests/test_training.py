@@ -200,6 +200,28 @@ def test_ridge_start_with_form_folds_form_strength_and_output_norm(encoder_folde
     before = snapshot(output / "stages")
     assert train_command(path, capsys) == printed
     assert snapshot(output / "stages") == before
+    # What is left of a stage that was killed before its first checkpoint.
+    stage = output / "stages" / "bertram-add"
+    weights = (stage / "model.safetensors").read_bytes()
+    fingerprint = json.loads((stage / "stage.json").read_text())["fingerprint"]
+    shutil.rmtree(stage)
+    stage.mkdir()
+    (stage / "stage.json").write_text(json.dumps({"fingerprint": fingerprint}))
+    assert train_command(path, capsys) == printed
+    assert (stage / "model.safetensors").read_bytes() == weights
+
+
+def test_runs_with_one_folder_of_features_encode_once(encoder_folder, tmp_path):
+    path = write_recipe(tmp_path, encoder_folder, systems=["bertram-shallow"], features=str(tmp_path / "features"))
+    recipe = Recipe.load(path)
+    train_recipe(recipe, show_progress=False)
+    before = snapshot(tmp_path / "features")
+    assert len(before) == 6  # training and development words: features, what is done, and what they depend on
+    source = {"inputs": [str(tmp_path / "corpus.txt")], "min_count": 5, "max_contexts": 8, "options": {"seed": 0}}
+    changes = {"output": str(tmp_path / "other"), "corpora": [source]}
+    other = Recipe.load(path, changes | {"combined": {"trainer": {"learning_rate": 0.1}}})
+    train_recipe(other, show_progress=False)
+    assert snapshot(tmp_path / "features") == before
 
 
 def test_systems_share_the_stages_that_are_the_same_for_them(trained):

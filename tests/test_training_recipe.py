@@ -104,7 +104,7 @@ def test_mistake_in_a_recipe_is_named(tmp_path, fields, message):
 
 
 def test_missing_fields_are_named():
-    with pytest.raises(ValueError, match="a recipe needs the fields output, corpora"):
+    with pytest.raises(ValueError, match="a recipe needs the fields output and corpora"):
         Recipe.from_dict({"encoder": "bert"})
 
 
