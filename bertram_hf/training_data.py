@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from datasets import load_dataset
@@ -50,6 +51,12 @@ class CorpusContexts:
     def __getitem__(self, word: str) -> list[str]:
         """Returns a word's contexts, those of the first corpus first."""
         return [text for index, row in self._rows[word] for text in self._corpora[index][row]["contexts"]]
+
+    def get(self, word: str) -> list[str]:
+        """Returns a word's contexts, none if it never occurs."""
+        if word not in self:
+            return []
+        return self[word]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
@@ -106,13 +113,16 @@ def prepare_data(
     vocabulary = vocabulary_words(reader) if recipe.targets.whole_vocabulary else []
     heldout_source = recipe.heldout.corpus
     sampled = sorted({*vocabulary, *(heldout if heldout_source is None else [])})
+    building: dict[str, Any] = {"lower_case": lower_case, "seed": recipe.seed, "show_progress": show_progress}
     folders = [
-        _build(source, output / f"corpus-{index}", lower_case, sampled, recipe, show_progress)
+        build_source(source, output / f"corpus-{index}", words=sampled, **building)
         for index, source in enumerate(recipe.corpora)
     ]
     contexts = heldout_contexts = CorpusContexts(folders)
     if heldout_source is not None and heldout:
-        folder = _build(heldout_source, output / "corpus-heldout", lower_case, heldout, recipe, show_progress, False)
+        folder = build_source(
+            heldout_source, output / "corpus-heldout", words=heldout, frequent_words=False, **building
+        )
         heldout_contexts = CorpusContexts([folder])
 
     chosen = recipe.targets
@@ -201,16 +211,30 @@ def read_words(path: str | None, lower_case: bool) -> list[str]:
     return list(dict.fromkeys(normalize_spelling(line, lower_case) for line in lines if line.strip()))
 
 
-def _build(
+def build_source(
     source: CorpusSource,
-    folder: Path,
+    folder: str | os.PathLike[str],
+    *,
+    words: Sequence[str] = (),
+    frequent_words: bool = True,
     lower_case: bool,
-    words: list[str],
-    recipe: Recipe,
-    show_progress: bool,
-    add_frequent_words: bool = True,
+    seed: int = 0,
+    show_progress: bool = True,
 ) -> Path:
-    """Builds a corpus and returns its folder."""
+    """Builds a corpus, unless it is there already, and returns its folder.
+
+    Args:
+        source: Where the text comes from.
+        folder: Where the corpus is built; not used if the source is a built one.
+        words: Words whose contexts are sampled however rare they are.
+        frequent_words: Whether words that occur `source.min_count` times are sampled too.
+        lower_case: Whether words are read in lower case.
+        seed: Seed of the sample, unless `source.options` has one.
+        show_progress: Whether to show progress bars.
+
+    Raises:
+        ValueError: If it is being built by Slurm jobs and not yet there.
+    """
     if source.folder is not None:
         return Path(source.folder)
     inputs = source.inputs
@@ -221,14 +245,14 @@ def _build(
         inputs,
         folder,
         lower_case=lower_case,
-        words=words or None,
-        min_count=source.min_count if add_frequent_words else None,
+        words=list(words) or None,
+        min_count=source.min_count if frequent_words else None,
         max_contexts=source.max_contexts,
         show_progress=show_progress,
-        **{"seed": recipe.seed, **source.options},
+        **{"seed": seed, **source.options},
     )
     if summary is None:
         raise ValueError(
             "The corpus is built by Slurm jobs that have just been submitted. Run again when they are done."
         )
-    return folder
+    return Path(folder)

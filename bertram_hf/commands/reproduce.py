@@ -1,0 +1,57 @@
+"""`bertram reproduce`."""
+
+import argparse
+import contextlib
+import logging
+import sys
+from typing import Any
+
+
+def add_command(commands: Any) -> None:
+    """Adds the command to the parser."""
+    command = commands.add_parser(
+        "reproduce",
+        help="run the paper's evaluation by a recipe",
+        description="Trains the systems of an evaluation recipe, once for each seed, evaluates them and writes JSON, "
+        "tables (Markdown) and figures (PNG). What is finished is not done again: after a kill, run the same command.",
+        epilog='Example: bertram reproduce recipe.yaml --only similarity --system "BERTRAM-add" --seed 0',
+    )
+    command.add_argument("recipe", metavar="RECIPE", help="YAML file; see examples/recipes")
+    command.add_argument("--only", action="append", default=[], metavar="TASK", help="a task; may be given more often")
+    command.add_argument(
+        "--system", action="append", default=[], metavar="NAME", help="a system of the recipe; may be given more often"
+    )
+    command.add_argument(
+        "--seed", action="append", default=[], type=int, metavar="SEED", help="a seed; may be given more often"
+    )
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="change a field of the recipe; the value is YAML; may be given more than once",
+    )
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Evaluates by a recipe."""
+    try:
+        from ..evaluation_recipe import EvaluationRecipe
+        from ..reproduction import Reproduction
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f'Evaluation needs {error.name}, which is missing. Run: pip install "bertram-hf[evaluation]"'
+        ) from error
+    from .train import read_changes
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    recipe = EvaluationRecipe.load(arguments.recipe, read_changes(arguments.set))
+    with contextlib.redirect_stdout(sys.stderr):  # the Trainer prints its log, which is not the result
+        Reproduction(
+            recipe,
+            systems=arguments.system,
+            seeds=arguments.seed,
+            command=f"bertram reproduce {arguments.recipe}",
+        ).run(arguments.only)
+    print(f"Results: {recipe.output}")

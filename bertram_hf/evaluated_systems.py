@@ -1,0 +1,88 @@
+"""The systems that are compared: where each takes the vectors of rare words from."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from .context_draws import ContextDraws
+from .induction import induce_vectors
+from .modeling_bertram import BertramModel
+from .piece_vectors import mean_piece_vectors
+from .processing_bertram import BertramProcessor
+from .word_vectors import WordVectors
+
+PIECES = "pieces"
+
+
+@dataclass(frozen=True)
+class EvaluatedSystem:
+    """One row of a table.
+
+    Args:
+        name: The name that tables and figures show.
+        model: `"pieces"` for the mean of a word's pieces; a preset that the training recipe trains, such as
+            `"bertram-add"`; or the folder or Hub name of a trained model.
+        mode: How vectors are injected: `"replace"` or `"slash"`.
+        indomain: Whether the texts of the test set, without labels, serve as contexts too.
+    """
+
+    name: str
+    model: str
+    mode: Literal["replace", "slash"] = "replace"
+    indomain: bool = False
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("replace", "slash"):
+            raise ValueError(f"mode must be replace or slash; got {self.mode!r}.")
+
+
+class VectorSource:
+    """Vectors of rare words from one system.
+
+    Args:
+        model: `"pieces"`, or the folder or Hub name of a trained model.
+        encoder: The encoder, which slim checkpoints do not hold.
+        tokenizer: Its tokenizer.
+
+    Example:
+        >>> source = VectorSource("runs/bertram-add", encoder, tokenizer)  # doctest: +SKIP
+        >>> source.induce({"kumquat": ["She peeled a kumquat."]}).words  # doctest: +SKIP
+        ['kumquat']
+    """
+
+    def __init__(self, model: str, encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        self.encoder, self.tokenizer = encoder, tokenizer
+        self.model: BertramModel | None = None
+        if model != PIECES:
+            self.model = BertramModel.from_pretrained(model, encoder=encoder).eval().to(encoder.device)
+            self.processor = BertramProcessor.from_pretrained(model)
+
+    def induce(self, contexts: Mapping[str, Sequence[str]], *, show_progress: bool = True) -> WordVectors:
+        """Returns the vectors of words. A word that cannot have one, such as a word without contexts for a model that
+        reads nothing else, keeps its pieces, as in the paper; it is listed in `failed`."""
+        if self.model is None:
+            return mean_piece_vectors(self.encoder, self.tokenizer, list(contexts))
+        return induce_vectors(self.model, self.processor, contexts, errors="skip", show_progress=show_progress)
+
+    def draws(
+        self, contexts: Mapping[str, Sequence[str]], *, max_contexts: int, seed: int, show_progress: bool = True
+    ) -> tuple[list[str], Callable[[int], torch.Tensor]]:
+        """Returns words, and a function that induces their vectors (W, H) from a random choice of so many contexts."""
+        if self.model is None:
+            vectors = mean_piece_vectors(self.encoder, self.tokenizer, list(contexts))
+            return vectors.words, lambda number: vectors.embeddings
+        drawn = ContextDraws(
+            self.model, self.processor, contexts, max_contexts=max_contexts, seed=seed, show_progress=show_progress
+        )
+        return drawn.words, drawn.induce
+
+    def needs_contexts(self) -> bool:
+        """Whether nothing can be said of a word without contexts."""
+        return self.model is not None and not self.model.config.has_form
+
+    def reads_contexts(self) -> bool:
+        """Whether contexts make a difference."""
+        return self.model is not None and self.model.config.has_context

@@ -1,0 +1,124 @@
+"""An evaluation recipe: everything that `bertram reproduce` needs to know, as one YAML file."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .evaluated_systems import EvaluatedSystem
+from .training_recipe import CorpusSource
+from .yaml_settings import load_settings
+
+
+@dataclass(frozen=True)
+class RecoveryTask:
+    """Recovery of held-out words; see `word_recovery`.
+
+    Args:
+        words: A file of words of one piece, one on each line, that no system has been trained on.
+        corpus: Where their contexts come from.
+        num_contexts: Numbers of contexts to try.
+        num_draws: How many random choices of contexts are averaged.
+    """
+
+    words: str
+    corpus: CorpusSource
+    num_contexts: list[int] = field(default_factory=lambda: [0, 1, 2, 4, 8, 16, 32])
+    num_draws: int = 4
+
+
+@dataclass(frozen=True)
+class SimilarityTask:
+    """Similarity as people rate it; see `word_similarity`.
+
+    Args:
+        pairs: A file of a known word, a rare word and a rating on each line.
+        corpus: Where the contexts of the rare words come from.
+        num_contexts: Numbers of contexts to try.
+        num_draws: How many random choices of contexts are averaged.
+    """
+
+    pairs: str
+    corpus: CorpusSource
+    num_contexts: list[int] = field(default_factory=lambda: [1, 2, 4, 8, 16, 32, 64, 128])
+    num_draws: int = 4
+
+
+@dataclass(frozen=True)
+class RarifiedTask:
+    """A classification set to be rarified; see `rarification`.
+
+    Args:
+        name: The name that tables and figures show.
+        inputs: Its files: TSV, CSV, JSONL or Parquet; or
+        dataset: its name on the Hub, `[name]`, `[name, config]` or `[name, config, split]`.
+        text_column: The column of texts.
+        pair_column: The column of second texts, for text pairs.
+        label_column: The column of labels.
+        max_texts: At most so many texts, drawn at random.
+        synonyms: Whether WordNet's synonyms are substitutes.
+        misspellings: Where misspellings come from: `codespell`, `nlpaug` or a TSV file; none if empty.
+        max_count: A synonym is rare if it occurs less often in `corpora`.
+        trainer: Fields of `TrainingArguments` for the classifier.
+    """
+
+    name: str
+    inputs: list[str] = field(default_factory=list)
+    dataset: list[str] = field(default_factory=list)
+    text_column: str = "text"
+    pair_column: str | None = None
+    label_column: str = "label"
+    max_texts: int | None = None
+    synonyms: bool = True
+    misspellings: list[str] = field(default_factory=list)
+    max_count: int = 100
+    trainer: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EvaluationRecipe:
+    """An evaluation recipe.
+
+    Args:
+        encoder: Name or folder of the encoder.
+        output: Folder for results: JSON, tables and figures.
+        work: Folder for all that is made on the way: models, corpora, classifiers.
+        systems: The rows of the tables.
+        training: A training recipe that trains the presets among the systems, once for each seed.
+        seeds: Seeds of training, of classifiers and of rarification.
+        corpora: Where contexts and counts of rare words come from in rarified data.
+        max_contexts: Contexts of a rare word that are read at most.
+        recovery: Recovery of held-out words.
+        similarity: Similarity as people rate it.
+        rarified: Classification sets.
+    """
+
+    encoder: str
+    output: str
+    work: str
+    systems: list[EvaluatedSystem]
+    training: str | None = None
+    seeds: list[int] = field(default_factory=lambda: [0, 1, 2])
+    corpora: list[CorpusSource] = field(default_factory=list)
+    max_contexts: int = 64
+    recovery: RecoveryTask | None = None
+    similarity: SimilarityTask | None = None
+    rarified: list[RarifiedTask] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for what, names in (
+            ("systems", [system.name for system in self.systems]),
+            ("rarified", [task.name for task in self.rarified]),
+        ):
+            twice = {name for name in names if names.count(name) > 1}
+            if twice:
+                raise ValueError(f"{what}: each name may stand once; {', '.join(sorted(twice))} stands more often.")
+        if not self.systems or not self.seeds:
+            raise ValueError("systems and seeds: expected at least one of each; got none.")
+        if self.rarified and not self.corpora:
+            raise ValueError("corpora: rarified data needs them for contexts and counts of rare words; got none.")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> "EvaluationRecipe":
+        """Reads a YAML file; see `load_settings`."""
+        return load_settings(cls, path, overrides)

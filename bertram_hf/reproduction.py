@@ -1,0 +1,266 @@
+"""The evaluation of the paper, from a recipe to tables and figures."""
+
+import hashlib
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from .configuration_bertram import PRESETS
+from .evaluated_systems import PIECES, EvaluatedSystem, VectorSource
+from .evaluation_recipe import EvaluationRecipe
+from .figures import Point, draw_lines
+from .markdown_table import format_rows
+from .piece_vectors import mean_piece_vectors
+from .processing_bertram import is_uncased
+from .result_rows import ResultRows
+from .training import train_recipe
+from .training_data import CorpusContexts, build_source, read_words
+from .training_recipe import CorpusSource, Recipe
+from .word_recovery import evaluate_recovery
+from .word_similarity import evaluate_similarity, read_rated_pairs
+from .word_vectors import WordVectors
+
+logger = logging.getLogger(__name__)
+
+TASKS = ("recovery", "similarity", "rarified")
+
+
+class Reproduction:
+    """The work on one evaluation recipe. What is finished is not done again.
+
+    Args:
+        recipe: The recipe.
+        systems: Names of the systems to evaluate; by default all of the recipe.
+        seeds: Seeds to run; by default all of the recipe.
+        command: The command that was given, for the record.
+        show_progress: Whether to show progress bars.
+
+    Raises:
+        ValueError: If the recipe has no system of such a name, or a system is a preset and no training recipe is given.
+
+    Example:
+        >>> Reproduction(EvaluationRecipe.load("recipe.yaml")).run()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        recipe: EvaluationRecipe,
+        *,
+        systems: Sequence[str] = (),
+        seeds: Sequence[int] = (),
+        command: str | None = None,
+        show_progress: bool = True,
+    ) -> None:
+        self.recipe, self.command, self.show_progress = recipe, command, show_progress
+        names = [system.name for system in recipe.systems]
+        unknown = [name for name in systems if name not in names]
+        if unknown:
+            raise ValueError(f"There is no system {unknown[0]!r} in the recipe. Systems: {', '.join(names)}.")
+        self.systems = [system for system in recipe.systems if not systems or system.name in systems]
+        self.seeds = list(seeds) or recipe.seeds
+        self.output, self.work = Path(recipe.output), Path(recipe.work)
+        needs_training = [system.name for system in self.systems if system.model in PRESETS]
+        if needs_training and recipe.training is None:
+            raise ValueError(
+                f"training: {needs_training[0]} is a preset, which a training recipe must train; got none."
+            )
+        self.tokenizer = AutoTokenizer.from_pretrained(recipe.encoder)
+        self.encoder = AutoModel.from_pretrained(recipe.encoder).eval()
+        self.lower_case = is_uncased(self.tokenizer)
+
+    @property
+    def vocabulary(self) -> torch.Tensor:
+        """(V, H), the encoder's input embeddings."""
+        return self.encoder.get_input_embeddings().weight.detach().float()
+
+    def run(self, only: Sequence[str] = ()) -> None:
+        """Runs all tasks of the recipe, or some, and writes their tables and figures.
+
+        Raises:
+            ValueError: If there is no such task.
+        """
+        unknown = [name for name in only if name not in TASKS]
+        if unknown:
+            raise ValueError(f"There is no task {unknown[0]!r}. Tasks: {', '.join(TASKS)}.")
+        for task in only or TASKS:
+            if getattr(self.recipe, task):
+                getattr(self, f"run_{task}")()
+
+    @cached_property
+    def trained(self) -> dict[int, dict[str, Path]]:
+        """For each seed the folders of the presets among the systems, trained as far as they are not yet."""
+        presets = list(dict.fromkeys(system.model for system in self.systems if system.model in PRESETS))
+        folders: dict[int, dict[str, Path]] = {}
+        for seed in self.seeds if presets else []:
+            output = self.work / "training" / f"seed-{seed}"
+            changes = {"systems": presets, "seed": seed, "output": str(output), "encoder": self.recipe.encoder}
+            assert self.recipe.training is not None  # as the constructor has checked
+            recipe = Recipe.load(self.recipe.training, changes)
+            command = f"bertram train {self.recipe.training} --set seed={seed}"
+            folders[seed] = train_recipe(recipe, command=command, show_progress=self.show_progress)
+        return folders
+
+    def runs(self) -> Iterator[tuple[EvaluatedSystem, int, str]]:
+        """Yields each system with each of its seeds and the model it takes; what is not trained here has one seed."""
+        for system in self.systems:
+            is_trained = system.model in PRESETS
+            for seed in self.seeds if is_trained else self.seeds[:1]:
+                yield system, seed, str(self.trained[seed][system.model]) if is_trained else system.model
+
+    def contexts_of(self, source: CorpusSource, words: Sequence[str], name: str) -> dict[str, list[str]]:
+        """Returns the contexts of words; a word that never occurs has none."""
+        folder = build_source(
+            source,
+            self.work / f"corpus-{name}",
+            words=sorted(set(words)),
+            frequent_words=False,
+            lower_case=self.lower_case,
+            show_progress=self.show_progress,
+        )
+        found = CorpusContexts([folder])
+        missing = sum(word not in found for word in words)
+        if missing:
+            logger.warning("%d of %d words of %s never occur in its corpus.", missing, len(words), name)
+        return {word: found.get(word) for word in words}
+
+    def run_recovery(self) -> None:
+        """Recovery of held-out words, for systems that are models."""
+        task = self.recipe.recovery
+        assert task is not None  # as run has checked
+        words = read_words(task.words, self.lower_case)
+        contexts = {word: texts for word, texts in self.contexts_of(task.corpus, words, "recovery").items() if texts}
+        targets = mean_piece_vectors(self.encoder, self.tokenizer, list(contexts))  # each is one piece
+        rows = ResultRows(self.output / "recovery", command=self.command)
+        results: dict[str, list[dict[str, Any]]] = {}
+        for system, seed, model in self._distinct_models():
+            results.setdefault(system, []).append(
+                rows.make(
+                    system,
+                    seed,
+                    {"task": asdict(task), "model": name_model(model)},
+                    partial(self._recover, model, seed, contexts, targets),
+                )
+            )
+        self._write_lines(
+            "recovery",
+            results,
+            "mrr",
+            title=f"Recovery of {len(contexts)} held-out words",
+            y_label="mean reciprocal rank",
+        )
+
+    def _recover(self, model: str, seed: int, contexts: dict[str, list[str]], targets: WordVectors) -> dict[str, Any]:
+        task = self.recipe.recovery
+        assert task is not None
+        source = VectorSource(model, self.encoder, self.tokenizer)
+        assert source.model is not None
+        scores = evaluate_recovery(
+            source.model,
+            source.processor,
+            contexts,
+            targets,
+            vocabulary=self.vocabulary,
+            num_contexts=task.num_contexts,
+            num_draws=task.num_draws,
+            seed=seed,
+            show_progress=self.show_progress,
+        )
+        return {"num_words": len(contexts), "scores": [score.to_dict() for score in scores]}
+
+    def run_similarity(self) -> None:
+        """Similarity as people rate it, for every system."""
+        task = self.recipe.similarity
+        assert task is not None  # as run has checked
+        pairs = read_rated_pairs(task.pairs)
+        contexts = self.contexts_of(task.corpus, list(dict.fromkeys(pair.rare_word for pair in pairs)), "similarity")
+        known = mean_piece_vectors(self.encoder, self.tokenizer, list(dict.fromkeys(pair.word for pair in pairs)))
+        rows = ResultRows(self.output / "similarity", command=self.command)
+
+        def compute(model: str, seed: int) -> dict[str, Any]:
+            source = VectorSource(model, self.encoder, self.tokenizer)
+            words, induce = source.draws(
+                contexts, max_contexts=max(task.num_contexts), seed=seed, show_progress=self.show_progress
+            )
+            reads_contexts = source.reads_contexts()
+            scores = evaluate_similarity(
+                pairs,
+                known,
+                words,
+                induce,
+                vocabulary_mean=self.vocabulary.mean(dim=0),
+                num_contexts=task.num_contexts if reads_contexts else task.num_contexts[:1],
+                num_draws=task.num_draws if reads_contexts else 1,
+            )
+            return {"scores": [score.to_dict() for score in scores], "reads_contexts": reads_contexts}
+
+        results: dict[str, list[dict[str, Any]]] = {}
+        for system, seed, model in self._distinct_models(with_pieces=True):
+            depends_on = {"task": asdict(task), "model": name_model(model)}
+            row = rows.make(system, seed, depends_on, partial(compute, model, seed))
+            if not row["reads_contexts"]:  # the same whatever the number of contexts
+                row["scores"] = [row["scores"][0] | {"contexts": number} for number in task.num_contexts]
+            results.setdefault(system, []).append(row)
+        self._write_lines(
+            "similarity",
+            results,
+            "spearman",
+            title=f"Similarity of {len(contexts)} rare words, {len(pairs)} pairs",
+            y_label="Spearman's rank correlation",
+        )
+
+    def _distinct_models(self, *, with_pieces: bool = False) -> Iterator[tuple[str, int, str]]:
+        """Yields the systems whose vectors differ: how vectors are injected does not change them."""
+        seen = set()
+        for system, seed, model in self.runs():
+            if (model, seed) not in seen and (with_pieces or model != PIECES):
+                seen.add((model, seed))
+                yield system.name, seed, model
+
+    def _write_lines(
+        self, name: str, results: dict[str, list[dict[str, Any]]], key: str, *, title: str, y_label: str
+    ) -> None:
+        """Writes a table and a figure of scores by number of contexts: means over seeds, with intervals."""
+        lines = {system: average_scores(rows, key) for system, rows in results.items()}
+        table = [
+            {"system": system, "seeds": len(results[system])}
+            | {f"{point.x:g}": f"{point.y:.3f} [{point.low:.3f}, {point.high:.3f}]" for point in points}
+            for system, points in lines.items()
+        ]
+        text = f"# {title}\n\n{y_label}, by number of contexts; 95% intervals by bootstrap, means over seeds.\n"
+        (self.output / f"{name}.md").write_text(
+            f"{text}Command: `{self.command}`\n\n{format_rows(table)}\n", encoding="utf-8"
+        )
+        drawn = {system: [point for point in points if point.x > 0] for system, points in lines.items()}
+        draw_lines(
+            self.output / f"{name}.png",
+            drawn,
+            x_label="number of contexts",
+            y_label=y_label,
+            title=title,
+            log_x=True,
+        )
+
+
+def average_scores(rows: Sequence[dict[str, Any]], key: str) -> list[Point]:
+    """Returns the points of a line: for each number of contexts the means of score and interval ends over seeds."""
+    numbers = [score["contexts"] for score in rows[0]["scores"]]
+    points = []
+    for index, number in enumerate(numbers):
+        means = [
+            float(np.mean([row["scores"][index][name] for row in rows])) for name in (key, f"{key}_low", f"{key}_high")
+        ]
+        points.append(Point(number, *means))
+    return points
+
+
+def name_model(model: str) -> str:
+    """Names a model by its weights if it is a folder, else by its name."""
+    weights = Path(model) / "model.safetensors"
+    return hashlib.sha256(weights.read_bytes()).hexdigest()[:32] if weights.is_file() else model

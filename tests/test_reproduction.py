@@ -1,0 +1,145 @@
+import json
+import re
+
+import pytest
+import yaml
+from tiny_training import HELDOUT, make_sentences, write_encoder, write_recipe
+
+pytest.importorskip("datatrove")
+pytest.importorskip("matplotlib")
+
+from PIL import Image
+
+from bertram_hf.cli import main
+from bertram_hf.evaluation_recipe import EvaluationRecipe
+from bertram_hf.figures import Point, draw_lines
+from bertram_hf.reproduction import Reproduction
+from bertram_hf.result_rows import ResultRows, file_name
+
+PAIRS = "river\tkumquat\t7.0\nforest\tquokka\t2.5\nlake\tzebra\t4.0\nvalley\tkumquat\t6.0\ntown\tquokka\t1.0\n"
+SYSTEMS = [
+    {"name": "mean of pieces", "model": "pieces"},
+    {"name": "Mimick", "model": "mimick"},
+    {"name": "A La Carte", "model": "a-la-carte"},
+    {"name": "BERTRAM-shallow", "model": "bertram-shallow"},
+    {"name": "BERTRAM-shallow, slash", "model": "bertram-shallow", "mode": "slash"},
+]
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory):
+    """An evaluation recipe with a small corpus, a training recipe and rated pairs."""
+    folder = tmp_path_factory.mktemp("reproduction")
+    encoder = write_encoder(folder / "encoder")
+    training = write_recipe(folder, encoder)
+    sentences = [*make_sentences(), *(f"the old {word} near the river" for word in HELDOUT)]
+    (folder / "contexts.txt").write_text("\n".join(sentences) + "\n")
+    (folder / "pairs.txt").write_text(PAIRS)
+    corpus = {"inputs": [str(folder / "contexts.txt")], "max_contexts": 8}
+    content = {
+        "encoder": str(encoder),
+        "output": str(folder / "results"),
+        "work": str(folder / "work"),
+        "training": str(training),
+        "seeds": [0, 1],
+        "systems": SYSTEMS,
+        "recovery": {
+            "words": str(folder / "heldout.txt"),
+            "corpus": corpus,
+            "num_contexts": [0, 1, 4],
+            "num_draws": 2,
+        },
+        "similarity": {"pairs": str(folder / "pairs.txt"), "corpus": corpus, "num_contexts": [1, 4], "num_draws": 2},
+    }
+    path = folder / "evaluation.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def read_rows(folder):
+    return {path.name: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+
+
+def test_every_system_is_evaluated_and_a_second_run_computes_nothing(recipe, capsys):
+    assert main(["reproduce", str(recipe)]) == 0
+    results = recipe.parent / "results"
+    assert capsys.readouterr().out == f"Results: {results}\n"
+    recovery, similarity = (read_rows(results / name) for name in ("recovery", "similarity"))
+    seeds = [f"{system}-seed-{seed}.json" for system in ("a-la-carte", "bertram-shallow", "mimick") for seed in (0, 1)]
+    assert list(recovery) == seeds
+    assert list(similarity) == sorted([*seeds, "mean-of-pieces-seed-0.json"])
+    for rows in (recovery, similarity):
+        for row in rows.values():
+            assert row["command"] == f"bertram reproduce {recipe}"
+            assert set(row["versions"]) == {"bertram-hf", "torch", "transformers", "python"}
+    assert [score["contexts"] for score in recovery["bertram-shallow-seed-0.json"]["scores"]] == [0, 1, 4]
+    assert [score["contexts"] for score in recovery["a-la-carte-seed-0.json"]["scores"]] == [1, 4]
+    assert [score["contexts"] for score in recovery["mimick-seed-0.json"]["scores"]] == [0]
+    assert recovery["bertram-shallow-seed-0.json"]["scores"] != recovery["bertram-shallow-seed-1.json"]["scores"]
+    assert similarity["mimick-seed-0.json"]["scores"][0]["num_pairs"] == 5
+    for name in ("recovery", "similarity"):
+        table = (results / f"{name}.md").read_text()
+        assert "| BERTRAM-shallow | 2 |" in table
+        assert "slash" not in table  # the vectors are the same
+        with Image.open(results / f"{name}.png") as image:
+            assert min(image.size) > 300
+    before = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
+    times = {path: path.stat().st_mtime_ns for path in results.rglob("*.json")}
+    assert main(["reproduce", str(recipe)]) == 0
+    assert {path: path.read_bytes() for path in results.rglob("*") if path.is_file()} == before
+    assert {path: path.stat().st_mtime_ns for path in results.rglob("*.json")} == times
+
+
+def test_one_row_can_be_made_alone(recipe, tmp_path):
+    arguments = ["reproduce", str(recipe), "--only", "similarity", "--system", "Mimick", "--seed", "1"]
+    assert main([*arguments, "--set", f"output={tmp_path}"]) == 0
+    assert [path.name for path in (tmp_path / "similarity").iterdir()] == ["mimick-seed-1.json"]
+    assert not (tmp_path / "recovery").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--only", "speed"], "There is no task 'speed'. Tasks: recovery, similarity"),
+        (["--system", "Word2Vec"], "There is no system 'Word2Vec' in the recipe. Systems: mean of pieces, Mimick"),
+        (["--set", "training=null"], "Mimick is a preset, which a training recipe must train; got none"),
+        (["--set", "seeds=[]"], "expected at least one of each"),
+        (["--set", "rarified=[{name: a}]"], "corpora: rarified data needs them"),
+        (["--set", "similarity.number=3"], "there is no field similarity.number. Fields: pairs, corpus"),
+        (["--set", "systems=[{name: a, model: pieces}, {name: a, model: pieces}]"], "a stands more often"),
+        (["--set", "systems=[{name: a, model: pieces, mode: add}]"], "mode must be replace or slash; got 'add'"),
+        (["--set", "systems=[{name: a}]"], r"systems\[0\] needs the fields model"),
+    ],
+)
+def test_bad_recipe_is_refused(recipe, capsys, options, message):
+    assert main(["reproduce", str(recipe), *options]) == 1
+    printed = capsys.readouterr().err
+    assert re.search(message, printed), printed
+
+
+def test_row_is_made_anew_if_what_it_depends_on_has_changed(tmp_path):
+    rows = ResultRows(tmp_path)
+    values = iter([1, 2, 3])
+    assert rows.make("a", 0, {"draws": 1}, lambda: {"value": next(values)})["value"] == 1
+    assert rows.make("a", 0, {"draws": 1}, lambda: {"value": next(values)})["value"] == 1
+    assert rows.make("a", 0, {"draws": 2}, lambda: {"value": next(values)})["value"] == 2
+    assert rows.make("a", 1, {"draws": 2}, lambda: {"value": next(values)})["value"] == 3
+    assert file_name("../a b/C") == "a-b-c"
+
+
+def test_figure_without_scores_is_refused(tmp_path):
+    labels = {"x_label": "contexts", "y_label": "score", "title": "none"}
+    with pytest.raises(ValueError, match="nothing to draw"):
+        draw_lines(tmp_path / "a.png", {"empty": []}, **labels)
+    draw_lines(tmp_path / "a.png", {"one": [Point(1, 0.5)], "empty": []}, **labels, zero_line=True)
+    assert (tmp_path / "a.png").stat().st_size > 1000
+
+
+def test_trained_models_serve_all_tasks(recipe):
+    run = Reproduction(EvaluationRecipe.load(recipe), systems=["BERTRAM-shallow"], seeds=[0], show_progress=False)
+    ((system, seed, model),) = run.runs()
+    assert (system.name, seed) == ("BERTRAM-shallow", 0)
+    assert json.loads(
+        (recipe.parent / "work" / "training" / "seed-0" / "bertram-shallow" / "training.json").read_text()
+    )
+    assert model.endswith("seed-0/bertram-shallow")
