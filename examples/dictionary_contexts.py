@@ -1,0 +1,75 @@
+"""Definitions as contexts: writes a dictionary in dictd's format as text, one sense a line.
+
+GCIDE, for example, is Debian's package dict-gcide:
+    python examples/dictionary_contexts.py /usr/share/dictd/gcide definitions.txt
+    bertram corpus definitions.txt corpus --words my-words.txt --lower-case
+"""
+
+import argparse
+import gzip
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+DIGITS = {
+    digit: value for value, digit in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+}
+PRONUNCIATION, BRACKETS, PARENTHESES = re.compile(r"\\[^\\]*\\"), re.compile(r"\[[^\[\]]*\]"), re.compile(r"\([^()]*\)")
+GRAMMAR = re.compile(r"^(?:\s*(?:or|pl|n|a|v|adv|prep|conj|interj|t|i|imp|p|pr|vb|superl|compar)\b[.,;&]*)+")
+SENSE = re.compile(r"(?:^|\s)\d+\.\s")
+AUTHOR = re.compile(r"--\s*[A-Z][\w.&' ]{0,30}\.?(?=\s|$)")
+MIN_WORDS, MAX_WORDS = 2, 40
+
+
+def read_number(text: str) -> int:
+    """Reads a number to base 64, as the index has them."""
+    number = 0
+    for digit in text:
+        number = 64 * number + DIGITS[digit]
+    return number
+
+
+def read_entries(name: str) -> Iterator[tuple[str, str]]:
+    """Yields each headword with its entry."""
+    with gzip.open(f"{name}.dict.dz") as file:
+        content = file.read()
+    for line in Path(f"{name}.index").read_text(encoding="utf-8").splitlines():
+        headword, start, length = line.split("\t")[:3]
+        if headword.isalpha():
+            first = read_number(start)
+            entry = content[first : first + read_number(length)].decode("utf-8", "replace")
+            if entry.lower().startswith(headword.lower()):  # the index also has words that an entry mentions
+                yield headword.lower(), entry
+
+
+def read_senses(headword: str, entry: str) -> Iterator[str]:
+    """Yields "headword: definition" for each sense of an entry; quotations of other writers are left out."""
+    paragraphs = re.split(r"\n\s*\n", entry)
+    lines = [part for part in paragraphs if not re.match(r"\s{8,}", part)]  # quotations are indented further
+    text = PRONUNCIATION.sub(" ", " ".join(" ".join(lines).split()))
+    for _ in range(3):  # brackets stand in brackets
+        text = BRACKETS.sub(" ", PARENTHESES.sub(" ", text))
+    text = AUTHOR.sub(" ", text).replace("{", "").replace("}", "")
+    text = re.sub(rf"^\s*(?:{re.escape(headword)}\W*)+", "", text, flags=re.IGNORECASE)
+    for sense in SENSE.split(text):
+        definition = " ".join(GRAMMAR.sub("", sense).split()).lstrip(" .,;:&")
+        words = definition.split()
+        if len(words) >= MIN_WORDS:
+            yield f"{headword}: {' '.join(words[:MAX_WORDS])}"
+
+
+def main() -> None:
+    """Writes all senses."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dictionary", help="path of the dictionary without .index and .dict.dz")
+    parser.add_argument("output", help="text file to write")
+    arguments = parser.parse_args()
+    senses = dict.fromkeys(
+        sense for headword, entry in read_entries(arguments.dictionary) for sense in read_senses(headword, entry)
+    )
+    Path(arguments.output).write_text("\n".join(senses) + "\n", encoding="utf-8")
+    print(f"{len(senses):,} senses: {arguments.output}")
+
+
+if __name__ == "__main__":
+    main()
