@@ -55,6 +55,8 @@ class BertramConfig(PreTrainedConfig):
         form_strength: If given, a word's vector is s·(A·v + b) + (1 - s)·(F·form + c) with s = n / (n + form_strength)
             for n contexts: the spelling counts as much as so many contexts (modes replace, add and add-quotes). Not in
             the paper, where the spelling reaches these modes through the encoder only, however few the contexts are.
+        second_map: Whether `form_strength` comes with a second map, so that A·v + b becomes A·v + b + s·(A'·v + b'): the
+            more contexts there are, the less noise is in v, and the finer it can be read. Not in the paper.
         output_norm: If given, induced vectors are scaled to this distance from the mean of the encoder's embeddings, so
             that they are as long as the vocabulary's however few the contexts are. Not in the paper.
         form_vocab_size: Number of n-grams or characters, UNK (0) and PAD (1) included.
@@ -88,8 +90,9 @@ class BertramConfig(PreTrainedConfig):
     form_encoder: str = "ngram"
     context_weighting: str = "attentive"
     output_bias: bool = True
-    form_strength: float | None = None
-    output_norm: float | None = None
+    form_strength: float | int | None = None
+    second_map: bool = False
+    output_norm: float | int | None = None
     form_vocab_size: int = 2
     embedding_size: Any = None  # None becomes a number on construction
     character_embedding_size: int = 20
@@ -142,6 +145,8 @@ class BertramConfig(PreTrainedConfig):
                 "form_strength must be positive, and the mode replace, add or add-quotes; got "
                 f"{self.form_strength} and {self.mode!r}."
             )
+        if self.second_map and self.form_strength is None:
+            raise ValueError("second_map needs form_strength, which says how contexts are counted; got None.")
         if self.output_norm is not None and (self.output_norm <= 0 or not self.has_context):
             raise ValueError(
                 f"output_norm must be positive, and the model must read contexts; got {self.output_norm} and mode "

@@ -84,6 +84,8 @@ class BertramModel(PreTrainedModel):
             self.output_map = nn.Linear(config.context_size, config.embedding_size, bias=config.output_bias)
             if config.form_strength is not None:
                 self.form_map = nn.Linear(config.embedding_size, config.embedding_size)
+            if config.second_map:
+                self.second_map = nn.Linear(config.context_size, config.embedding_size, bias=config.output_bias)
             if config.output_norm is not None:
                 self.register_buffer("vocabulary_mean", torch.zeros(config.embedding_size))
         if config.mode == "shallow":
@@ -239,6 +241,8 @@ class BertramModel(PreTrainedModel):
             word_embeddings = gate * word_embeddings + (1 - gate) * form_embeddings
         if self.config.form_strength is not None:
             share = (num_contexts / (num_contexts + self.config.form_strength))[:, None].to(word_embeddings.dtype)
+            if self.config.second_map:
+                word_embeddings = word_embeddings + share * self.second_map(pooled)
             word_embeddings = share * word_embeddings + (1 - share) * self.form_map(form_embeddings)
         else:
             word_embeddings = torch.where((num_contexts > 0)[:, None], word_embeddings, form_embeddings)

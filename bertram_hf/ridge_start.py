@@ -15,7 +15,7 @@ NUM_DRAWS = 4  # of contexts for each word
 def start_from_ridge(
     model: BertramModel, inputs: InputMaker, *, penalty: float, min_contexts: int, max_contexts: int, seed: int = 0
 ) -> None:
-    """Sets A and b and, with `form_strength`, F and c to a ridge regression onto the targets, in place.
+    """Sets A and b and, if there are any, A', F and c to a ridge regression onto the targets, in place.
 
     It is the exact minimum of the squared error with the penalty for uniform weights of the contexts, and so the
     context attention, if there is one, starts with uniform weights.
@@ -37,29 +37,36 @@ def start_from_ridge(
 
     sample = torch.cat([block[0] for block in draw(generator.permutation(num_words)[:WORDS_PER_BLOCK])])
     mean, scale = sample.mean(dim=0), sample.std(dim=0)
+    has_second_map = model.config.second_map
     has_bias = model.output_map.bias is not None
     if not has_bias:
         mean[: model.config.context_size] = 0.0  # which only b could make up for
     scale = torch.where(scale > 1e-4 * scale.max(), scale, torch.inf)  # a feature that never changes says nothing
     size = len(mean)
-    # Two more columns for b and c; without spelling the second is always zero.
-    square = torch.zeros(size + 2, size + 2, dtype=torch.float64)
-    cross = torch.zeros(size + 2, inputs.targets.shape[1], dtype=torch.float64)
     context_size = model.config.context_size
+    second_size = context_size if has_second_map else 0
+    # Columns for A, F and A', and two more for b and c; without spelling the last is always zero.
+    num_columns = size + second_size + 2
+    square = torch.zeros(num_columns, num_columns, dtype=torch.float64)
+    cross = torch.zeros(num_columns, inputs.targets.shape[1], dtype=torch.float64)
     for words in blocks:
         targets = inputs.targets[words].double()
         for means, share in draw(words):
             shares = torch.cat([share.expand(-1, context_size), (1 - share).expand(-1, size - context_size)], dim=1)
-            columns = torch.cat([shares * (means - mean) / scale, share * has_bias, 1 - share], dim=1)
+            slopes = shares * (means - mean) / scale
+            columns = torch.cat([slopes, share * slopes[:, :second_size], share * has_bias, 1 - share], dim=1)
             square += columns.T @ columns
             cross += columns.T @ targets
-    penalties = torch.full((size + 2,), penalty * NUM_DRAWS, dtype=torch.float64)
-    penalties[size:] = 1e-6
-    solution = torch.linalg.solve(square + penalties.diag(), cross)  # (size + 2, H)
-    weights, biases = solution[:size] / scale[:, None], solution[size:]
+    penalties = torch.full((num_columns,), penalty * NUM_DRAWS, dtype=torch.float64)
+    penalties[-2:] = 1e-6
+    solution = torch.linalg.solve(square + penalties.diag(), cross)  # (columns, H)
+    weights, biases = solution[:size] / scale[:, None], solution[-2:]
     _set_linear(model.output_map, weights[:context_size], biases[0], mean[:context_size])
     if model.config.form_strength is not None:
         _set_linear(model.form_map, weights[context_size:], biases[1], mean[context_size:])
+    if has_second_map:
+        second_weights = solution[size:-2] / scale[:context_size, None]
+        _set_linear(model.second_map, second_weights, torch.zeros_like(biases[0]), mean[:context_size])
     if model.config.context_weighting == "attentive":
         model.context_attention.projection.weight.zero_()
         model.context_attention.projection.bias.fill_(1.0)

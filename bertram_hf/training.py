@@ -99,6 +99,7 @@ class TrainingRun:
         mode = preset_fields(preset)["mode"]
         if mode not in READS_FORM:
             shared.pop("form_strength", None)
+            shared.pop("second_map", None)
         if mode == "form":
             shared.pop("output_norm", None)
         return BertramConfig(**shared | preset_fields(preset))
@@ -106,7 +107,7 @@ class TrainingRun:
     def train_context(self, config: BertramConfig) -> BertramModel:
         """First stage: A, b and the weighting of contexts, with masked contexts that hold no form vector."""
         assert self.recipe.context is not None  # as Recipe has checked
-        config = replace_fields(config, mode="context", form_encoder="ngram", freeze_form=False, form_strength=None)
+        config = replace_fields(config, mode="context", form_encoder="ngram", freeze_form=False, **_NO_SPELLING)
         model, processor = self.new_model(config, "context")
         return self._train(model, processor, self.recipe.context, self.stage_folder("context", config))
 
@@ -345,6 +346,7 @@ _NETWORK_FIELDS = (
     "form_encoder",
     "output_bias",
     "form_strength",
+    "second_map",
     "output_norm",
     "character_embedding_size",
     "character_hidden_size",
@@ -355,14 +357,16 @@ _NETWORK_FIELDS = (
 )
 
 
-# What a form part does not have, so that systems which differ in it share theirs.
+# What a context part does not have, and
+_NO_SPELLING: dict[str, Any] = {"form_strength": None, "second_map": False}
+# what a form part does not have, so that systems which differ in it share theirs.
 _NO_CONTEXT: dict[str, Any] = {
     "context_encoder": "transformer",
     "context_layers": "last",
     "context_weighting": "attentive",
     "output_bias": True,
-    "form_strength": None,
     "output_norm": None,
+    **_NO_SPELLING,
 }
 
 

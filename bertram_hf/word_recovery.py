@@ -128,6 +128,8 @@ def rank_targets(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns the rank (W,) of each true vector among the vocabulary, by centred cosine to the induced one, and that
     cosine (W,). A rank is one more than the number of embeddings that are nearer."""
+    if not induced.isfinite().all():
+        raise ValueError("The induced vectors hold NaN or infinity, which cannot be ranked. Check the model's weights.")
     mean = vocabulary.mean(dim=0)
     induced, true, vocabulary = (unit_rows(vectors - mean) for vectors in (induced, true, vocabulary))
     cosines = (induced * true).sum(dim=1)

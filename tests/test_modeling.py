@@ -114,11 +114,13 @@ def test_all_layers_are_the_hidden_states_of_the_encoder(make_encoder, make_pair
     )
 
 
-@pytest.mark.parametrize("form_strength", [None, 2.5])
+@pytest.mark.parametrize(("form_strength", "second_map"), [(None, False), (2.5, False), (2.5, True)])
 @pytest.mark.parametrize("output_norm", [None, 3.0])
 @pytest.mark.parametrize("mode", ["replace", "add"])
-def test_form_strength_and_output_norm_equal_their_formulas(make_pair, tmp_path, mode, form_strength, output_norm):
-    model, processor = make_pair(mode, form_strength=form_strength, output_norm=output_norm)
+def test_form_strength_second_map_and_output_norm_equal_their_formulas(
+    make_pair, tmp_path, mode, form_strength, second_map, output_norm
+):
+    model, processor = make_pair(mode, form_strength=form_strength, second_map=second_map, output_norm=output_norm)
     words = {"qualm": [], **WORDS, "quack": []}
     mean = model.encoder.get_input_embeddings().weight.detach().mean(dim=0)
     expected = []
@@ -129,6 +131,11 @@ def test_form_strength_and_output_norm_equal_their_formulas(make_pair, tmp_path,
                 form = reference.form_vector(model, processor, word)
                 spelled = model.form_map.weight @ form + model.form_map.bias
                 share = len(contexts) / (len(contexts) + form_strength)
+                if second_map and contexts:
+                    # A is what the reference puts on the contexts; A' takes its place for the second term.
+                    first, model.output_map = model.output_map, model.second_map
+                    vector = vector + share * reference.induce(model, processor, word, contexts)[0]
+                    model.output_map = first
                 vector = share * vector + (1 - share) * spelled
             if output_norm is not None:
                 vector = mean + output_norm * (vector - mean) / (vector - mean).norm()
@@ -286,3 +293,10 @@ def test_half_precision_is_close_to_single(make_pair, dtype):
 def _reload(model, folder):
     model.save_pretrained(folder)
     return BertramModel.from_pretrained(folder)
+
+
+def test_whole_numbers_serve_as_strength_and_norm(make_pair):
+    model, processor = make_pair("add", form_strength=3, output_norm=2, second_map=True)
+    assert forward(model, processor).word_embeddings.isfinite().all()
+    with pytest.raises(ValueError, match="second_map needs form_strength"):
+        make_pair("add", second_map=True)

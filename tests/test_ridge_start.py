@@ -34,7 +34,10 @@ def naive_prediction(stage, penalty, *, has_bias=True):
     blocks = [(contexts, 1.0)]
     if model.config.form_strength is not None:
         share = NUM_CONTEXTS / (NUM_CONTEXTS + STRENGTH)
-        blocks = [(contexts, share), (model.encode_forms(inputs["form_ids"]).detach().double(), 1 - share)]
+        form = model.encode_forms(inputs["form_ids"]).detach().double()
+        blocks = [(contexts, share), (form, 1 - share)]
+        if model.config.second_map:
+            blocks.append((contexts, share**2))
     scaled, biases = [], []
     for values, share in blocks:
         scale = values.repeat(NUM_DRAWS, 1).std(dim=0)
@@ -61,6 +64,7 @@ def naive_prediction(stage, penalty, *, has_bias=True):
         ("context", {"context_layers": "all"}),
         ("add", {"freeze_form": True}),
         ("add", {"freeze_form": True, "form_strength": STRENGTH}),
+        ("add", {"freeze_form": True, "form_strength": STRENGTH, "second_map": True}),
     ],
 )
 def test_start_equals_least_squares_over_the_explicit_design(tmp_path, mode, fields, penalty):

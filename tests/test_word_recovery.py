@@ -34,6 +34,13 @@ def test_ranks_equal_a_naive_loop(vectors, monkeypatch, max_scores):
     assert ranks.max() > 1
 
 
+def test_vectors_that_are_no_numbers_are_not_ranked(vectors):
+    induced, true, vocabulary = vectors
+    induced[3, 2] = torch.nan
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        rank_targets(induced, true, vocabulary)
+
+
 def test_perfect_vectors_are_ranked_first(vectors):
     _, true, vocabulary = vectors
     score = score_recovery(true.clone(), true, vocabulary, contexts=4)
