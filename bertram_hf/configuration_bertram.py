@@ -55,8 +55,8 @@ class BertramConfig(PreTrainedConfig):
         form_strength: If given, a word's vector is s·(A·v + b) + (1 - s)·(F·form + c) with s = n / (n + form_strength)
             for n contexts: the spelling counts as much as so many contexts (modes replace, add and add-quotes). Not in
             the paper, where the spelling reaches these modes through the encoder only, however few the contexts are.
-        second_map: Whether `form_strength` comes with a second map, so that A·v + b becomes A·v + b + s·(A'·v + b'): the
-            more contexts there are, the less noise is in v, and the finer it can be read. Not in the paper.
+        second_map: Whether `form_strength` comes with a second map, so that A·v + b becomes A·v + b + s·(A'·v + b'):
+            the more contexts there are, the less noise is in v, and the finer it can be read. Not in the paper.
         output_norm: If given, induced vectors are scaled to this distance from the mean of the encoder's embeddings, so
             that they are as long as the vocabulary's however few the contexts are. Not in the paper.
         form_vocab_size: Number of n-grams or characters, UNK (0) and PAD (1) included.

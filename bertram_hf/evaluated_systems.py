@@ -1,7 +1,9 @@
 """The systems that are compared: where each takes the vectors of rare words from."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import torch
@@ -14,7 +16,7 @@ from .piece_vectors import mean_piece_vectors
 from .processing_bertram import BertramProcessor
 from .word_vectors import WordVectors
 
-PIECES = "pieces"
+PLAIN, PIECES = "plain", "pieces"
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,8 @@ class EvaluatedSystem:
 
     Args:
         name: The name that tables and figures show.
-        model: `"pieces"` for the mean of a word's pieces; a preset that the training recipe trains, such as
-            `"bertram-add"`; or the folder or Hub name of a trained model.
+        model: `"plain"` for the classifier as it is; `"pieces"` for the mean of a word's pieces; a preset that the
+            training recipe trains, such as `"bertram-add"`; or the folder or Hub name of a trained model.
         mode: How vectors are injected: `"replace"` or `"slash"`.
         indomain: Whether the texts of the test set, without labels, serve as contexts too.
     """
@@ -86,3 +88,9 @@ class VectorSource:
     def reads_contexts(self) -> bool:
         """Whether contexts make a difference."""
         return self.model is not None and self.model.config.has_context
+
+
+def name_model(model: str) -> str:
+    """Names a model by its weights if it is a folder, else by its name."""
+    weights = Path(model) / "model.safetensors"
+    return hashlib.sha256(weights.read_bytes()).hexdigest()[:32] if weights.is_file() else model

@@ -55,10 +55,12 @@ class RarifiedTask:
         text_column: The column of texts.
         pair_column: The column of second texts, for text pairs.
         label_column: The column of labels.
+        max_length: Inputs of the classifier are cut to so many tokens.
         max_texts: At most so many texts, drawn at random.
         synonyms: Whether WordNet's synonyms are substitutes.
         misspellings: Where misspellings come from: `codespell`, `nlpaug` or a TSV file; none if empty.
-        max_count: A synonym is rare if it occurs less often in `corpora`.
+        misspelling_share: How likely a word may be replaced by a misspelling.
+        max_count: A substitute is rare if it occurs less often in `corpora`.
         trainer: Fields of `TrainingArguments` for the classifier.
     """
 
@@ -68,9 +70,11 @@ class RarifiedTask:
     text_column: str = "text"
     pair_column: str | None = None
     label_column: str = "label"
+    max_length: int = 128
     max_texts: int | None = None
     synonyms: bool = True
     misspellings: list[str] = field(default_factory=list)
+    misspelling_share: float = 0.1
     max_count: int = 100
     trainer: dict[str, Any] = field(default_factory=dict)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -10,13 +11,14 @@ SIGNIFICANCE = 0.05
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a system stands against the best one on a set of instances.
+    """How a system stands against the best one.
 
     Attributes:
-        accuracy: Share of correct answers.
-        num_instances: Of how many.
-        p_value: Of a two-sided binomial test against the best system: had both been equally good, how likely is it that
-            the instances which only one of them answers correctly are divided so unevenly? 1 for the best itself.
+        accuracy: Share of correct answers, the mean over runs.
+        num_instances: Of how many, over all runs.
+        p_value: Of a two-sided binomial test against the best system: were both equally good, how likely is it that the
+            instances which only one of them answers correctly are divided so unevenly? The largest of all runs', for
+            runs share texts and must not be pooled. 1 for the best itself.
         is_best: Whether no system is better.
     """
 
@@ -31,37 +33,57 @@ class Comparison:
         return self.p_value >= SIGNIFICANCE
 
 
-def compare_systems(correct: Mapping[str, np.ndarray]) -> dict[str, Comparison]:
+def compare_systems(runs: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Comparison]:
     """Compares systems by which of the same instances each answers correctly.
 
     Args:
-        correct: For each system (N,), whether it is right on each instance.
+        runs: For each run, such as a seed, and each system (N,), whether it is right on each instance. A run without
+            instances is left out.
 
     Returns:
         For each system its comparison with the best; nothing if there are no instances.
 
+    Raises:
+        ValueError: If systems have not answered the same instances.
+
     Example:
         >>> correct = {"plain": np.zeros(9, bool), "bertram": np.ones(9, bool)}
-        >>> compared = compare_systems(correct)
+        >>> compared = compare_systems([correct])
         >>> compared["bertram"].accuracy, compared["plain"].is_near_best
         (1.0, False)
     """
-    sizes = {name: len(answers) for name, answers in correct.items()}
-    if len(set(sizes.values())) > 1:
-        raise ValueError(f"Systems must have answered the same instances; got {sizes} of them.")
-    if not sizes or not max(sizes.values()):
+    for correct in runs:
+        sizes = {name: len(answers) for name, answers in correct.items()}
+        if len(set(sizes.values())) > 1 or set(sizes) != set(runs[0]):
+            raise ValueError(f"Systems must have answered the same instances; got {sizes} of them.")
+    runs = [correct for correct in runs if correct and len(next(iter(correct.values())))]
+    if not runs:
         return {}
-    accuracies = {name: float(np.mean(answers)) for name, answers in correct.items()}
+    accuracies = {name: float(np.mean([np.mean(correct[name]) for correct in runs])) for name in runs[0]}
     best = max(accuracies, key=lambda name: accuracies[name])
     return {
         name: Comparison(
-            accuracies[name],
-            len(answers),
-            sign_test(answers, correct[best]),
-            accuracies[name] == accuracies[best],
+            accuracy,
+            sum(len(correct[name]) for correct in runs),
+            max(sign_test(correct[name], correct[best]) for correct in runs),
+            accuracy == accuracies[best],
         )
-        for name, answers in correct.items()
+        for name, accuracy in accuracies.items()
     }
+
+
+def format_comparison(comparison: Comparison | None) -> str:
+    """Returns an accuracy in percent as in the paper: the best underlined, those that are not worse for sure in bold.
+
+    Example:
+        >>> format_comparison(Comparison(0.629, 100, 1.0, is_best=True))
+        '<u>**62.9**</u>'
+    """
+    if comparison is None:
+        return ""
+    text = f"{100 * comparison.accuracy:.1f}"
+    text = f"**{text}**" if comparison.is_near_best else text
+    return f"<u>{text}</u>" if comparison.is_best else text
 
 
 def sign_test(first: np.ndarray, second: np.ndarray) -> float:
@@ -114,7 +136,7 @@ def gain_by_band(
     """
     smallest, largest = (np.array([pick(numbers) for numbers in counts]) for pick in (min, max))
     bands = []
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges):
         inside = (smallest >= low) & (largest < high)
         accuracy, number = _accuracy(correct[inside])
         base, _ = _accuracy(baseline[inside])

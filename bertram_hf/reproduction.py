@@ -1,6 +1,5 @@
 """The evaluation of the paper, from a recipe to tables and figures."""
 
-import hashlib
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -13,13 +12,15 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from .configuration_bertram import PRESETS
-from .evaluated_systems import PIECES, EvaluatedSystem, VectorSource
+from .evaluated_systems import PIECES, PLAIN, EvaluatedSystem, VectorSource, name_model
 from .evaluation_recipe import EvaluationRecipe
 from .figures import Point, draw_lines
 from .markdown_table import format_rows
 from .piece_vectors import mean_piece_vectors
 from .processing_bertram import is_uncased
-from .result_rows import ResultRows
+from .rarified_tables import write_accuracies
+from .rarified_task import RarifiedEvaluation
+from .result_rows import ResultRows, file_name
 from .training import train_recipe
 from .training_data import CorpusContexts, build_source, read_words
 from .training_recipe import CorpusSource, Recipe
@@ -110,9 +111,12 @@ class Reproduction:
     def runs(self) -> Iterator[tuple[EvaluatedSystem, int, str]]:
         """Yields each system with each of its seeds and the model it takes; what is not trained here has one seed."""
         for system in self.systems:
-            is_trained = system.model in PRESETS
-            for seed in self.seeds if is_trained else self.seeds[:1]:
-                yield system, seed, str(self.trained[seed][system.model]) if is_trained else system.model
+            for seed in self.seeds if system.model in PRESETS else self.seeds[:1]:
+                yield system, seed, self.model_of(system, seed)
+
+    def model_of(self, system: EvaluatedSystem, seed: int) -> str:
+        """Returns the folder or name of a system's model."""
+        return str(self.trained[seed][system.model]) if system.model in PRESETS else system.model
 
     def contexts_of(self, source: CorpusSource, words: Sequence[str], name: str) -> dict[str, list[str]]:
         """Returns the contexts of words; a word that never occurs has none."""
@@ -215,11 +219,21 @@ class Reproduction:
             y_label="Spearman's rank correlation",
         )
 
+    def run_rarified(self) -> None:
+        """Classification of rarified sets, for every system."""
+        for task in self.recipe.rarified:
+            evaluation = RarifiedEvaluation(self, task)
+            name = file_name(task.name)
+            answers = evaluation.evaluate(ResultRows(self.output / "rarified" / name, command=self.command))
+            write_accuracies(
+                self.output / "rarified" / name, f"Rarified {task.name}", self.systems, answers, command=self.command
+            )
+
     def _distinct_models(self, *, with_pieces: bool = False) -> Iterator[tuple[str, int, str]]:
         """Yields the systems whose vectors differ: how vectors are injected does not change them."""
         seen = set()
         for system, seed, model in self.runs():
-            if (model, seed) not in seen and (with_pieces or model != PIECES):
+            if (model, seed) not in seen and model != PLAIN and (with_pieces or model != PIECES):
                 seen.add((model, seed))
                 yield system.name, seed, model
 
@@ -258,9 +272,3 @@ def average_scores(rows: Sequence[dict[str, Any]], key: str) -> list[Point]:
         ]
         points.append(Point(number, *means))
     return points
-
-
-def name_model(model: str) -> str:
-    """Names a model by its weights if it is a folder, else by its name."""
-    weights = Path(model) / "model.safetensors"
-    return hashlib.sha256(weights.read_bytes()).hexdigest()[:32] if weights.is_file() else model

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from bertram_hf.paired_scores import accuracy_below, compare_systems, gain_by_band, sign_test
+from bertram_hf.paired_scores import accuracy_below, compare_systems, format_comparison, gain_by_band, sign_test
 
 
 def test_sign_test_equals_the_binomial_formula():
@@ -21,21 +21,21 @@ def test_systems_are_compared_with_the_best():
         "close": np.array([True] * 19 + [False] + [True] * 10),
         "best": np.ones(30, bool),
     }
-    compared = compare_systems(correct)
+    compared = compare_systems([correct])
     assert compared["best"].is_best
     assert compared["best"].p_value == 1.0
     assert compared["close"].is_near_best
     assert not compared["close"].is_best
     assert not compared["plain"].is_near_best
     assert compared["plain"].accuracy == pytest.approx(1 / 3)
-    assert compare_systems({"plain": np.array([], bool)}) == {}
-    assert compare_systems({}) == {}
+    assert compare_systems([{"plain": np.array([], bool)}]) == {}
+    assert compare_systems([]) == {}
     with pytest.raises(ValueError, match="same instances"):
-        compare_systems({"plain": np.ones(3, bool), "other": np.ones(4, bool)})
+        compare_systems([{"plain": np.ones(3, bool), "other": np.ones(4, bool)}])
 
 
 def test_equally_good_systems_are_both_best():
-    compared = compare_systems({"a": np.array([True, False]), "b": np.array([False, True])})
+    compared = compare_systems([{"a": np.array([True, False]), "b": np.array([False, True])}])
     assert compared["a"].is_best
     assert compared["b"].is_best
 
@@ -53,3 +53,17 @@ def test_every_rare_word_must_lie_below_the_limit_or_within_the_band():
     baseline = np.array([False, False, False, True])
     bands = gain_by_band(correct, baseline, counts, [0, 10, 100, math.inf])
     assert bands == [(0, 10, 0.5, 2), (10, 100, None, 0), (100, math.inf, 0.0, 1)]
+
+
+def test_runs_are_averaged_and_the_least_sure_one_decides():
+    clear = {"a": np.ones(20, bool), "b": np.zeros(20, bool)}
+    unclear = {"a": np.array([True, True, False]), "b": np.array([False, True, True])}
+    compared = compare_systems([clear, unclear])
+    assert compared["a"].accuracy == pytest.approx((1 + 2 / 3) / 2)
+    assert compared["b"].p_value == sign_test(unclear["a"], unclear["b"])
+    assert compared["a"].num_instances == 23
+    assert compare_systems([clear, {"a": np.array([], bool), "b": np.array([], bool)}]) == compare_systems([clear])
+    with pytest.raises(ValueError, match="same instances"):
+        compare_systems([clear, {"a": np.ones(3, bool)}])
+    assert [format_comparison(compared.get(name)) for name in ("a", "b", "c")] == ["<u>**83.3**</u>", "**33.3**", ""]
+    assert format_comparison(compare_systems([clear])["b"]) == "0.0"

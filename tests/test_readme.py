@@ -10,6 +10,7 @@ from transformers import BertForSequenceClassification, Trainer, TrainingArgumen
 
 import bertram_hf
 from bertram_hf import BertramModel, BertramProcessor, cli
+from bertram_hf.evaluation_recipe import EvaluationRecipe
 from bertram_hf.training_recipe import Recipe
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -40,7 +41,7 @@ def test_python_examples_run(make_pair, make_encoder, bert_tokenizer, tmp_path, 
         "more_vectors": {"aspirin": torch.zeros(32)},
         "true_embeddings": model.get_input_embeddings().weight[:1],
     }
-    use, inject, tune, choose, _, new_model = blocks("python")
+    use, inject, tune, choose, _, new_model, make_rare = blocks("python")
     exec(use, names)
     assert names["vectors"].words == ["kumquat", "resigntaion"]
     assert len(bertram_hf.WordVectors.from_pretrained("my-words")) == 2
@@ -52,6 +53,10 @@ def test_python_examples_run(make_pair, make_encoder, bert_tokenizer, tmp_path, 
     assert names["trainer"].state.global_step == 1
     exec(choose, names)
     assert set(names["reasons"]) == {"resigntaion"}
+    news = Dataset.from_dict({"text": ["a kumquat tree", "the old town"], "label": [0, 1]})
+    rare = {"dataset": news, "classifier": classifier, "tokenizer": bert_tokenizer}
+    exec(make_rare.replace("substitutions)\n", "substitutions, max_length=16)\n"), rare)
+    assert rare["result"].test.summary.num_candidates == 1
     exec(new_model, names)
     assert names["outputs"].loss > 0
     assert isinstance(names["model"], BertramModel)
@@ -74,7 +79,7 @@ def test_commands_are_known():
         if line.startswith("bertram ")
     ]
     assert {command[0] for command in commands} == {
-        "induce", "convert-original", "corpus", "approximate", "train", "card", "push",
+        "induce", "convert-original", "corpus", "approximate", "train", "card", "push", "rarify", "reproduce",
     }  # fmt: skip
     for command in commands:
         assert cli.build_parser().parse_args(command).run
@@ -95,4 +100,5 @@ def test_recipe_is_valid():
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[1] / "examples" / "recipes").glob("*.yaml")), ids=str)
 def test_shipped_recipes_are_valid(path):
-    assert Recipe.load(path).systems
+    kind = EvaluationRecipe if path.name.startswith("evaluation") else Recipe
+    assert kind.load(path).systems

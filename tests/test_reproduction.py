@@ -1,4 +1,5 @@
 import json
+import random
 import re
 
 import pytest
@@ -88,6 +89,61 @@ def test_every_system_is_evaluated_and_a_second_run_computes_nothing(recipe, cap
     assert main(["reproduce", str(recipe)]) == 0
     assert {path: path.read_bytes() for path in results.rglob("*") if path.is_file()} == before
     assert {path: path.stat().st_mtime_ns for path in results.rglob("*.json")} == times
+
+
+def test_rarified_set_is_classified_by_every_system(recipe, tmp_path):
+    words = ["river", "forest", "lake", "valley", "town", "tower"]
+    draw = random.Random(0)
+    lines = ["text\tlabel"]
+    for _ in range(240):
+        first, second = draw.sample(words, 2)
+        decisive = draw.choice(["king", "bread"])
+        lines.append(f"the {first} and the {decisive} near the {second}\t{'court' if decisive == 'king' else 'food'}")
+    (tmp_path / "texts.tsv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "misspellings.tsv").write_text("king\tkinng\nbread\tbreadd\n")
+    task = {
+        "name": "Tiny News",
+        "inputs": [str(tmp_path / "texts.tsv")],
+        "synonyms": False,
+        "misspellings": [str(tmp_path / "misspellings.tsv")],
+        "misspelling_share": 1.0,
+        "max_count": 1000,
+        "max_length": 32,
+        "trainer": {"num_train_epochs": 20, "learning_rate": 3e-3, "use_cpu": True},
+    }
+    fields = {
+        "output": str(tmp_path / "results"),
+        "rarified": [task],
+        "corpora": [{"inputs": [str(recipe.parent / "contexts.txt")], "min_count": 5, "max_contexts": 8}],
+        "systems": [
+            {"name": "tiny BERT", "model": "plain"},
+            *SYSTEMS,
+            {"name": "A La Carte, indomain", "model": "a-la-carte", "mode": "slash", "indomain": True},
+        ],
+    }
+    path = tmp_path / "evaluation.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(recipe.read_text()) | fields))
+    arguments = ["reproduce", str(path), "--only", "rarified", "--seed", "0"]
+    assert main(arguments) == 0
+    folder = tmp_path / "results" / "rarified"
+    rows = read_rows(folder / "tiny-news")
+    assert len(rows) == 7
+    sizes = {len(row["correct"]) for row in rows.values()}
+    assert len(sizes) == 1
+    assert sizes.pop() > 20
+    plain = rows["tiny-bert-seed-0.json"]
+    assert plain["accuracy"]["All"] == plain["accuracy"]["Msp"] == plain["correct"].count("1") / len(plain["correct"])
+    assert plain["accuracy"]["WN"] is None
+    outside, inside = rows["a-la-carte-seed-0.json"], rows["a-la-carte-indomain-seed-0.json"]
+    assert outside["words_without_vector"] > inside["words_without_vector"] == 0  # they occur in the test set only
+    assert "| tiny BERT |" in (folder / "tiny-news.md").read_text()
+    assert set(json.loads((folder / "tiny-news.json").read_text())) == {"All", "Msp", "WN"}
+    for name in ("tiny-news-by-count.png", "tiny-news-gain.png"):
+        with Image.open(folder / name) as image:
+            assert min(image.size) > 300
+    before = {path: path.stat().st_mtime_ns for path in (folder / "tiny-news").iterdir()}
+    assert main(arguments) == 0
+    assert {path: path.stat().st_mtime_ns for path in (folder / "tiny-news").iterdir()} == before
 
 
 def test_one_row_can_be_made_alone(recipe, tmp_path):

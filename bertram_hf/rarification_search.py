@@ -1,0 +1,205 @@
+"""The search for words on which a classifier's decision rests ("Test Set Generation" in Section 4).
+
+Each round masks every single word of many candidates. All these inputs, sorted by length, go through the model in large
+batches; a text is tokenised only once.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import torch
+from tqdm.auto import tqdm
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from .masked_inputs import InputMasker, MaskedInput, TokenizedRow
+from .rarification_baseline import check_max_length
+from .replaceable_words import ReplaceableWord
+
+CANDIDATES_AT_ONCE = 1024
+Reason = Literal["no_words", "truncated", "wrong_at_start", "not_flipped"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a candidate.
+
+    Attributes:
+        masked: Indices of the words that were masked until the model was wrong, the most decisive first.
+        dropped: Why the candidate cannot be used, if so: it has no word with substitutes; it has, but no room for their
+            masks; the model is wrong about it as it is; or is still right when all words it may are masked.
+    """
+
+    masked: tuple[int, ...] = ()
+    dropped: Reason | None = None
+
+
+@dataclass
+class _Candidate:
+    row: int
+    label: int
+    tokens: TokenizedRow
+    choices: list[int]
+    masked: list[int] = field(default_factory=list)
+
+
+class DecisiveWordSearch:
+    """Finds the words whose masks make a classifier err.
+
+    Args:
+        model: The classifier.
+        tokenizer: Its tokenizer.
+        max_length: Inputs are cut to so many tokens.
+        max_masked: At most so many words are masked.
+        tokens_per_batch: How many tokens, with padding, the model gets at once.
+
+    Attributes:
+        num_queries: How many inputs the model has got so far.
+
+    Raises:
+        ValueError: If the tokenizer cannot mask, or `max_length` does not fit the model.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        max_length: int = 128,
+        max_masked: int = 5,
+        tokens_per_batch: int = 4096,
+    ) -> None:
+        check_max_length(model, max_length)
+        self.model = model
+        self.masker = InputMasker(tokenizer, max_length=max_length)
+        self.max_masked = max_masked
+        self.tokens_per_batch = tokens_per_batch
+        self.num_queries = 0
+
+    def find(
+        self,
+        rows: Sequence[Sequence[str]],
+        words: Sequence[Sequence[ReplaceableWord]],
+        labels: Sequence[int],
+        *,
+        show_progress: bool = True,
+    ) -> list[Outcome]:
+        """Returns what becomes of each candidate.
+
+        Args:
+            rows: The text, or the two texts, of each candidate.
+            words: The words of each candidate that may be masked.
+            labels: The correct class of each.
+            show_progress: Whether a progress bar is shown.
+        """
+        outcomes: list[Outcome] = []
+        was_training = self.model.training
+        self.model.eval()
+        try:
+            with tqdm(total=len(rows), desc="Masking words", unit="text", disable=not show_progress) as progress:
+                for start in range(0, len(rows), CANDIDATES_AT_ONCE):
+                    part = slice(start, start + CANDIDATES_AT_ONCE)
+                    outcomes += self._find_part(rows[part], words[part], labels[part])
+                    progress.update(len(rows[part]))
+        finally:
+            self.model.train(was_training)
+        return outcomes
+
+    def score(self, inputs: Sequence[MaskedInput]) -> np.ndarray:
+        """Returns log p(y | x) for each input and class, shape (inputs, classes).
+
+        Raises:
+            ValueError: If a logit is not finite.
+        """
+        self.num_queries += len(inputs)
+        lengths = [len(item.input_ids) for item in inputs]
+        scores = np.empty((len(inputs), self.model.config.num_labels))
+        for batch in batch_by_length(lengths, self.tokens_per_batch):
+            tensors = self.masker.collate([inputs[index] for index in batch])
+            with torch.inference_mode():
+                logits = self.model(**{name: values.to(self.model.device) for name, values in tensors.items()}).logits
+            # In double precision, as a sure model's probabilities are all 1 in single precision.
+            scores[batch] = logits.double().log_softmax(dim=-1).cpu().numpy()
+        if not np.isfinite(scores).all():
+            raise ValueError(
+                "Expected finite logits from the model; got some that are not. Check its weights, or use float32."
+            )
+        return scores
+
+    def _find_part(
+        self, rows: Sequence[Sequence[str]], words: Sequence[Sequence[ReplaceableWord]], labels: Sequence[int]
+    ) -> list[Outcome]:
+        outcomes = [Outcome(dropped="no_words")] * len(rows)
+        active: list[_Candidate] = []
+        for row, tokens in enumerate(self.masker.tokenize(rows, words)):
+            choices = [word for word in range(len(words[row])) if tokens.word_tokens[word] is not None]
+            if not choices:
+                continue
+            active.append(_Candidate(row, labels[row], tokens, choices))
+        scores = self.score([self._mask(candidate.tokens) for candidate in active])
+        predictions = scores.argmax(axis=1)
+        right: list[_Candidate] = []
+        for candidate, prediction in zip(active, predictions, strict=True):
+            outcomes[candidate.row] = Outcome(dropped="wrong_at_start")
+            if prediction == candidate.label:
+                right.append(candidate)
+        active = right
+        while active:
+            active = self._mask_one_more(active, outcomes)
+        return outcomes
+
+    def _mask_one_more(self, candidates: list[_Candidate], outcomes: list[Outcome]) -> list[_Candidate]:
+        """Masks the most decisive word of each candidate. Returns those about which the model is still right."""
+        inputs: list[MaskedInput] = []
+        tried: list[tuple[_Candidate, list[int]]] = []
+        for candidate in candidates:
+            seen: list[int] = []
+            for word in candidate.choices:
+                item = (
+                    None if word in candidate.masked else self.masker.mask(candidate.tokens, [*candidate.masked, word])
+                )
+                if item is not None:
+                    seen.append(word)
+                    inputs.append(item)
+            tried.append((candidate, seen))
+        scores = self.score(inputs)
+        still_right: list[_Candidate] = []
+        start = 0
+        for candidate, seen in tried:
+            found = scores[start : start + len(seen)]
+            start += len(seen)
+            if not seen:
+                outcomes[candidate.row] = Outcome(dropped="not_flipped" if candidate.masked else "truncated")
+                continue
+            decisive = int(found[:, candidate.label].argmin())
+            candidate.masked.append(seen[decisive])
+            if found[decisive].argmax() != candidate.label:
+                outcomes[candidate.row] = Outcome(masked=tuple(candidate.masked))
+            elif len(candidate.masked) == self.max_masked:
+                outcomes[candidate.row] = Outcome(dropped="not_flipped")
+            else:
+                still_right.append(candidate)
+        return still_right
+
+    def _mask(self, tokens: TokenizedRow) -> MaskedInput:
+        item = self.masker.mask(tokens)
+        assert item is not None, "without a mask there is always room"
+        return item
+
+
+def batch_by_length(lengths: Sequence[int], tokens_per_batch: int) -> Iterator[list[int]]:
+    """Yields indices of inputs of similar length, the longest first; a batch has at most so many tokens, or one input.
+
+    Example:
+        >>> list(batch_by_length([3, 9, 4, 2], 8))
+        [[1], [2, 0], [3]]
+    """
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        if batch and lengths[batch[0]] * (len(batch) + 1) > tokens_per_batch:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch

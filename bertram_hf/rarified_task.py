@@ -1,0 +1,221 @@
+"""The downstream evaluation (Section 5.3): one classification set, rarified and classified by every system."""
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from datasets import Dataset, load_from_disk
+from transformers import AutoModelForSequenceClassification, PreTrainedModel, set_seed
+
+from .corpus import load_counts
+from .evaluated_systems import PLAIN, EvaluatedSystem, VectorSource, name_model
+from .evaluation_recipe import RarifiedTask
+from .labelled_texts import load_labelled_texts
+from .rare_substitutes import find_substitutes
+from .rare_words import split_words
+from .rarification import rarify, read_rows
+from .rarified_evaluation import count_rare_words, evaluate_rarified, rare_words, subset_masks
+from .rarified_tables import RarifiedAnswers
+from .result_rows import ResultRows, file_name, write_json
+from .substitutions import Substitutions
+from .training_data import CorpusContexts, build_source
+
+if TYPE_CHECKING:
+    from .reproduction import Reproduction
+
+SUMMARY_NAME = "rarification.json"
+
+
+class RarifiedEvaluation:
+    """The work on one classification set.
+
+    Args:
+        run: The evaluation that this is a part of: its encoder, systems and corpora are used.
+        task: The classification set.
+    """
+
+    def __init__(self, run: "Reproduction", task: RarifiedTask) -> None:
+        self.run, self.task = run, task
+        self.folder = run.work / "rarified" / file_name(task.name)
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        """All that is said of the set and the corpora, as JSON holds it."""
+        corpora = [asdict(source) for source in self.run.recipe.corpora]
+        return json.loads(json.dumps({"task": asdict(self.task), "corpora": corpora}))
+
+    @cached_property
+    def texts(self) -> Dataset:
+        """The whole set, or `max_texts` of it; labels are class numbers."""
+        task = self.task
+        return load_labelled_texts(
+            task.inputs, dataset=task.dataset, label_column=task.label_column, max_texts=task.max_texts
+        )
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often words occur in the corpora."""
+        counts: Counter[str] = Counter()
+        for index, source in enumerate(self.run.recipe.corpora):
+            folder = build_source(
+                source,
+                self.run.work / f"corpus-counts-{index}",
+                lower_case=True,
+                show_progress=self.run.show_progress,
+            )
+            table = load_counts(folder)
+            counts.update(dict(zip(table["word"][:], table["count"][:], strict=True)))
+        return counts
+
+    @cached_property
+    def substitutions(self) -> Substitutions:
+        """Rare substitutes of the set's words."""
+        task, path = self.task, self.folder / "substitutions.tsv"
+        record_path = self.folder / "substitutions.json"
+        if path.is_file() and record_path.is_file() and json.loads(record_path.read_text("utf-8")) == self._settings:
+            return Substitutions.read(path)
+        rows = read_rows(self.texts, task.text_column, task.pair_column)
+        found = find_substitutes(
+            (word.lower() for row in rows for text in row for word in split_words(text)),
+            self.counts,
+            synonyms=task.synonyms,
+            misspellings=task.misspellings,
+            max_count=task.max_count,
+            show_progress=self.run.show_progress,
+        )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        found.write(path)
+        write_json(record_path, self._settings)
+        return found
+
+    @cached_property
+    def contexts(self) -> CorpusContexts:
+        """Contexts of all substitutes."""
+        words = sorted({text.lower() for _, text, _ in self.substitutions.entries()})
+        folders = [
+            build_source(
+                source,
+                self.folder / f"contexts-{index}",
+                words=words,
+                frequent_words=False,
+                lower_case=self.run.lower_case,
+                show_progress=self.run.show_progress,
+            )
+            for index, source in enumerate(self.run.recipe.corpora)
+        ]
+        return CorpusContexts(folders)
+
+    def rarified(self, seed: int) -> tuple[PreTrainedModel, Dataset]:
+        """Returns the classifier of a seed and its rarified set, made as far as they are not there yet."""
+        task, folder = self.task, self.folder / f"seed-{seed}"
+        summary_path = folder / SUMMARY_NAME
+        made_from = {
+            "settings": self._settings,
+            "encoder": self.run.recipe.encoder,
+            "substitutions": hash_text("".join(map("\t".join, self.substitutions.entries()))),
+        }
+        if summary_path.is_file() and json.loads(summary_path.read_text("utf-8"))["made_from"] == made_from:
+            return AutoModelForSequenceClassification.from_pretrained(folder / "model"), load_from_disk(folder / "data")
+        shutil.rmtree(folder, ignore_errors=True)
+        set_seed(seed)
+        num_labels = len(set(self.texts[task.label_column]))
+        model = AutoModelForSequenceClassification.from_pretrained(self.run.recipe.encoder, num_labels=num_labels)
+        result = rarify(
+            self.texts,
+            model,
+            self.run.tokenizer,
+            self.substitutions,
+            text_column=task.text_column,
+            pair_column=task.pair_column,
+            label_column=task.label_column,
+            max_length=task.max_length,
+            misspelling_share=task.misspelling_share,
+            seed=seed,
+            training_arguments={"disable_tqdm": not self.run.show_progress} | task.trainer,
+            show_progress=self.run.show_progress,
+        )
+        model.save_pretrained(folder / "model")
+        result.test.dataset.save_to_disk(folder / "data", num_shards=1)  # so that an empty set has a file too
+        summary = {
+            "made_from": made_from,
+            "texts": len(self.texts),
+            "training_texts": len(result.split.train),
+            "candidates": len(result.split.candidates),
+            **asdict(result.test.summary),
+            "training": result.training,
+            "substitutions": self.substitutions.count_kinds(),
+        }
+        write_json(summary_path, summary)  # last: what is not marked is made again
+        return model, result.test.dataset
+
+    def contexts_for(self, system: EvaluatedSystem, rarified: Dataset) -> dict[str, list[str]]:
+        """Returns the contexts of all rare words: from the corpora, and from the test texts for indomain systems."""
+        words = rare_words(rarified, lower_case=self.run.lower_case)
+        limit = self.run.recipe.max_contexts
+        found = {word: self.contexts.get(word)[:limit] for word in words}
+        if system.indomain:
+            columns = [column for column in ("rarified_text", "rarified_pair") if column in rarified.column_names]
+            for column in columns:
+                for text in rarified[column]:
+                    for word in {word.lower() if self.run.lower_case else word for word in split_words(text)}:
+                        if word in found:
+                            found[word].append(text)
+        return found
+
+    def evaluate(self, rows: ResultRows) -> list[RarifiedAnswers]:
+        """Returns what each system answers on the rarified set of each seed."""
+        answers = []
+        for seed in self.run.seeds:
+            model, rarified = self.rarified(seed)
+            subsets = subset_masks(rarified)
+            correct = {}
+            for system in self.run.systems:
+                name = self.run.model_of(system, seed)
+                depends_on = self._settings | {
+                    "system": asdict(system),
+                    "model": name_model(name),
+                    "max_contexts": self.run.recipe.max_contexts,
+                    "data": hash_text(json.dumps([rarified["rarified_text"][:], rarified["label"][:]])),
+                }
+                compute = partial(self._classify, model, rarified, subsets, system, name)
+                row = rows.make(system.name, seed, depends_on, compute)
+                correct[system.name] = np.array([answer == "1" for answer in row["correct"]])
+            answers.append(RarifiedAnswers(correct, subsets, count_rare_words(rarified, self.counts)))
+        return answers
+
+    def _classify(
+        self,
+        model: PreTrainedModel,
+        rarified: Dataset,
+        subsets: Mapping[str, np.ndarray],
+        system: EvaluatedSystem,
+        name: str,
+    ) -> dict[str, Any]:
+        """Classifies the rarified set with one system's vectors."""
+        facts: dict[str, Any] = {}
+        vectors = None
+        if name != PLAIN:
+            contexts = self.contexts_for(system, rarified)
+            source = VectorSource(name, self.run.encoder, self.run.tokenizer)
+            vectors = source.induce(contexts, show_progress=self.run.show_progress)
+            facts = {
+                "words": len(contexts),
+                "words_with_contexts": sum(map(bool, contexts.values())),
+                "words_without_vector": len(vectors.failed),
+            }
+        answers = evaluate_rarified(
+            model, self.run.tokenizer, rarified, vectors, mode=system.mode, max_length=self.task.max_length
+        )
+        accuracies = {subset: float(answers[mask].mean()) if mask.any() else None for subset, mask in subsets.items()}
+        return facts | {"accuracy": accuracies, "correct": "".join("1" if answer else "0" for answer in answers)}
+
+
+def hash_text(text: str) -> str:
+    """Returns a name for a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,79 @@
+import pytest
+
+from bertram_hf.substitutions import Substitute, Substitutions
+
+ENTRIES = [
+    ("laundry", "washables", "wordnet"),
+    ("laundry", "laundery", "misspelling"),
+    ("answers", "ansers", "misspelling"),
+    ("tree", "Ent of C++", "given"),
+]
+
+
+def test_words_are_looked_up_in_lower_case():
+    substitutions = Substitutions(ENTRIES)
+    assert "LAUNDRY" in substitutions
+    assert substitutions["Laundry"] == (Substitute("washables", "wordnet"), Substitute("laundery", "misspelling"))
+    assert substitutions.get("kumquat") is None
+    assert 3 not in substitutions
+    assert list(substitutions) == ["laundry", "answers", "tree"]
+    assert repr(substitutions) == "Substitutions(3 words: 1 given, 2 misspelling, 1 wordnet)"
+    assert repr(Substitutions()) == "Substitutions(0 words)"
+
+
+def test_read_gives_what_was_written(tmp_path):
+    Substitutions(ENTRIES).write(tmp_path / "s.tsv")
+    assert (tmp_path / "s.tsv").read_text(encoding="utf-8").splitlines()[0] == "word\tsubstitute\tkind"
+    assert list(Substitutions.read(tmp_path / "s.tsv").entries()) == ENTRIES
+
+
+@pytest.mark.parametrize(
+    "text", ["tree\tdendron\n", "\ufeffword\tsubstitute\r\ntree\tdendron\r\n\r\n", "tree\tdendron"]
+)
+def test_two_columns_are_enough(tmp_path, text):
+    (tmp_path / "s.tsv").write_bytes(text.encode())
+    assert list(Substitutions.read(tmp_path / "s.tsv").entries()) == [("tree", "dendron", "given")]
+    found = Substitutions.read(tmp_path / "s.tsv", kind="misspelling")
+    assert list(found.entries()) == [("tree", "dendron", "misspelling")]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("tree", r"line 2: expected word, substitute and perhaps kind.*got 1 fields in 'tree'"),
+        ("tree\ta\tgiven\tx", "line 2: .*got 4 fields"),
+        ("tree\t\tgiven", "line 2: A word must have at least one visible character"),
+        ("tree\ttree", "line 2: expected a substitute other than the word; got 'tree' twice"),
+        ("tree\tTREE", "line 2: expected a substitute other than the word"),
+        ("tree house\tx", "line 2: expected a word of letters only; got 'tree house'"),
+        ("covid-19\tx", "line 2: expected a word of letters only"),
+        ("tree\tx \tgiven", "line 2: expected a substitute in one line, without tabs or outer spaces; got 'x '"),
+        ("tree\tx\x0by", "line 2: expected a substitute in one line"),
+        ("tree\tx\tsynonym", "line 2: expected a kind among wordnet, misspelling, given; got 'synonym'"),
+    ],
+)
+def test_wrong_lines_are_named(tmp_path, line, message):
+    (tmp_path / "s.tsv").write_bytes(f"word\tsubstitute\tkind\n{line}\n".encode())
+    with pytest.raises(ValueError, match=message):
+        Substitutions.read(tmp_path / "s.tsv")
+
+
+def test_wrong_encoding_and_entries_are_named(tmp_path):
+    (tmp_path / "s.tsv").write_bytes(b"caf\xe9\tx\n")
+    with pytest.raises(ValueError, match=r"s\.tsv in UTF-8; got .*Convert it"):
+        Substitutions.read(tmp_path / "s.tsv")
+    with pytest.raises(ValueError, match="Entry 2: A word must be a string; got int"):
+        Substitutions([ENTRIES[0], (3, "x", "given")])
+
+
+def test_union_keeps_the_first_kind():
+    both = Substitutions(ENTRIES[:1]) | Substitutions([("Laundry", "washables", "given"), ("tree", "x", "given")])
+    assert list(both.entries()) == [ENTRIES[0], ("tree", "x", "given")]
+    with pytest.raises(TypeError):
+        both | {"tree": ["y"]}
+
+
+def test_rare_is_below_the_threshold():
+    substitutions = Substitutions([("a", "b", "given"), ("a", "C", "given"), ("d", "e", "given")])
+    assert list(substitutions.keep_rare({"b": 99, "c": 100, "e": 100})) == ["a"]
+    assert len(list(substitutions.keep_rare({"b": 99, "c": 100}, max_count=101).entries())) == 3
