@@ -3,10 +3,22 @@
 import argparse
 import sys
 
-from .commands import approximate, card, convert_original, corpus, induce, push, rarify, reproduce, train
+from .commands import (
+    approximate,
+    card,
+    convert_original,
+    corpus,
+    induce,
+    masked_lm,
+    push,
+    rarify,
+    reproduce,
+    train,
+    wnlampro,
+)
 from .version import __version__
 
-COMMANDS = (induce, corpus, approximate, train, rarify, reproduce, convert_original, card, push)
+COMMANDS = (induce, corpus, approximate, train, rarify, masked_lm, wnlampro, reproduce, convert_original, card, push)
 
 
 def build_parser() -> argparse.ArgumentParser:

