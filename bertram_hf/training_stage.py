@@ -20,6 +20,7 @@ from transformers.trainer_utils import get_last_checkpoint
 from .mimicking_loss import LossSettings, MimickingLoss
 from .modeling_bertram import BertramModel
 from .processing_bertram import BertramProcessor
+from .table_adam import TableAdamW
 from .training_batches import InputMaker, WordBatches, count_repetitions
 from .word_recovery import score_recovery
 
@@ -200,7 +201,6 @@ def train_stage(
             shutil.rmtree(folder)
         write_record(folder, {"fingerprint": fingerprint})
     process.wait_for_everyone()
-    lazy_adam = settings.lazy_adam and model.config.mode == "form" and model.config.form_encoder == "ngram"
     arguments = TrainingArguments(
         **{
             "output_dir": str(folder),
@@ -236,7 +236,7 @@ def train_stage(
         vocabulary=vocabulary,
         processing_class=processor,
         callbacks=[EarlyStoppingCallback(settings.patience)] if settings.patience else None,
-        optimizers=(_lazy_adam(model, arguments), None) if lazy_adam else (None, None),
+        optimizers=(_table_optimizer(model, arguments, settings.lazy_adam), None),
     )
     start = time.perf_counter()
     checkpoint = last_whole_checkpoint(folder)
@@ -310,6 +310,25 @@ def _only_item(items: list[Any]) -> Any:
     return items[0]
 
 
-def _lazy_adam(model: BertramModel, arguments: TrainingArguments) -> torch.optim.Optimizer:
-    model.form_encoder.embeddings.sparse = True
-    return torch.optim.SparseAdam(model.form_encoder.embeddings.parameters(), lr=arguments.learning_rate)
+def _table_optimizer(
+    model: BertramModel, arguments: TrainingArguments, lazy_adam: bool
+) -> torch.optim.Optimizer | None:
+    """Returns an optimizer for a form part that is nothing but a table of n-grams; None leaves it to the Trainer."""
+    if model.config.mode != "form" or model.config.form_encoder != "ngram":
+        return None
+    table = model.form_encoder.embeddings
+    if lazy_adam:
+        table.sparse = True
+        return torch.optim.SparseAdam(table.parameters(), lr=arguments.learning_rate)
+    is_adam = str(getattr(arguments.optim, "value", arguments.optim)) in ("adamw_torch", "adamw_torch_fused")
+    # Several processes must add up their gradients, and clipping needs their norm: neither is sure for sparse ones.
+    if not is_adam or arguments.max_grad_norm or PartialState().num_processes > 1:
+        return None
+    table.sparse = True
+    return TableAdamW(
+        table.parameters(),
+        lr=arguments.learning_rate,
+        betas=(arguments.adam_beta1, arguments.adam_beta2),
+        eps=arguments.adam_epsilon,
+        weight_decay=arguments.weight_decay,
+    )
