@@ -356,7 +356,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--epochs", type=int, default=5, help="of the context stage (default: 5)")
     parser.add_argument("--released-epochs", type=int, default=1, help="measured of the released loop (default: 1)")
-    parser.add_argument("--form-steps", type=int, default=30, help="steps of the form stage (default: 30)")
+    parser.add_argument("--form-steps", type=int, default=150, help="steps of the form stage (default: 150)")
     parser.add_argument("--encoder-size", choices=tuple(ENCODER_SIZES), default="base", help="tiny is for trials")
     parser.add_argument("--json", metavar="OUT", help="write settings and results to this file")
     arguments = parser.parse_args()
