@@ -121,7 +121,8 @@ class RarifiedEvaluation:
             "substitutions": hash_text("".join(map("\t".join, self.substitutions.entries()))),
         }
         if summary_path.is_file() and json.loads(summary_path.read_text("utf-8"))["made_from"] == made_from:
-            return AutoModelForSequenceClassification.from_pretrained(folder / "model"), load_from_disk(folder / "data")
+            model = AutoModelForSequenceClassification.from_pretrained(folder / "model")
+            return model.to(self.run.encoder.device), load_from_disk(folder / "data")
         shutil.rmtree(folder, ignore_errors=True)
         set_seed(seed)
         num_labels = len(set(self.texts[task.label_column]))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from accelerate import PartialState
 from transformers import AutoModel, AutoTokenizer
 
 from .configuration_bertram import PRESETS
@@ -73,7 +74,9 @@ class Reproduction:
                 f"training: {needs_training[0]} is a preset, which a training recipe must train; got none."
             )
         self.tokenizer = AutoTokenizer.from_pretrained(recipe.encoder)
-        self.encoder = AutoModel.from_pretrained(recipe.encoder).eval()
+        # Without a GPU, accelerate joins processes only if it is told that there is none.
+        process = PartialState(cpu=not (torch.cuda.is_available() or torch.backends.mps.is_available()))
+        self.encoder = AutoModel.from_pretrained(recipe.encoder).eval().to(process.device)
         self.lower_case = is_uncased(self.tokenizer)
 
     @property
