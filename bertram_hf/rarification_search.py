@@ -4,7 +4,7 @@ Each round masks every single word of many candidates. All these inputs, sorted 
 batches; a text is tokenised only once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,6 +13,7 @@ import torch
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from .induction import length_sorted_batches
 from .masked_inputs import InputMasker, MaskedInput, TokenizedRow
 from .rarification_baseline import check_max_length
 from .replaceable_words import ReplaceableWord
@@ -115,7 +116,7 @@ class DecisiveWordSearch:
         self.num_queries += len(inputs)
         lengths = [len(item.input_ids) for item in inputs]
         scores = np.empty((len(inputs), self.model.config.num_labels))
-        for batch in batch_by_length(lengths, self.tokens_per_batch):
+        for batch in length_sorted_batches(lengths, self.tokens_per_batch):
             tensors = self.masker.collate([inputs[index] for index in batch])
             with torch.inference_mode():
                 logits = self.model(**{name: values.to(self.model.device) for name, values in tensors.items()}).logits
@@ -186,20 +187,3 @@ class DecisiveWordSearch:
         item = self.masker.mask(tokens)
         assert item is not None, "without a mask there is always room"
         return item
-
-
-def batch_by_length(lengths: Sequence[int], tokens_per_batch: int) -> Iterator[list[int]]:
-    """Yields indices of inputs of similar length, the longest first; a batch has at most so many tokens, or one input.
-
-    Example:
-        >>> list(batch_by_length([3, 9, 4, 2], 8))
-        [[1], [2, 0], [3]]
-    """
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        if batch and lengths[batch[0]] * (len(batch) + 1) > tokens_per_batch:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch

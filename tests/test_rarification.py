@@ -11,7 +11,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 from bertram_hf.masked_inputs import InputMasker
 from bertram_hf.rarification import generate, rarify, split_candidates
 from bertram_hf.rarification_baseline import to_class_numbers, train_baseline
-from bertram_hf.rarification_search import DecisiveWordSearch, batch_by_length
+from bertram_hf.rarification_search import DecisiveWordSearch
 from bertram_hf.replaceable_words import find_replaceable
 from bertram_hf.substitutions import Substitutions
 
@@ -206,7 +206,6 @@ def test_batches_do_not_change_the_result(classifiers):
     ]
     assert results[0] == results[1] == results[2]
     assert not model.training
-    assert [index for batch in batch_by_length([], 5) for index in batch] == []
 
 
 def test_one_seed_gives_one_result_and_another_gives_another(classifiers):
