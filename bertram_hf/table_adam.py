@@ -38,7 +38,9 @@ class TableAdamW(torch.optim.AdamW):
             if table.grad is None:
                 continue
             sparse = table.grad.coalesce()
-            gradient = self._gradients.setdefault(table, torch.zeros_like(table))
+            if table not in self._gradients:
+                self._gradients[table] = torch.zeros_like(table)
+            gradient = self._gradients[table]
             rows[table] = sparse.indices()[0]
             gradient[rows[table]] = sparse.values()
             table.grad = gradient
