@@ -149,7 +149,9 @@ def test_rarified_set_is_classified_by_every_system(recipe, tmp_path):
 def test_one_row_can_be_made_alone(recipe, tmp_path):
     arguments = ["reproduce", str(recipe), "--only", "similarity", "--system", "Mimick", "--seed", "1"]
     assert main([*arguments, "--set", f"output={tmp_path}"]) == 0
-    assert [path.name for path in (tmp_path / "similarity").iterdir()] == ["mimick-seed-1.json"]
+    (row,) = read_rows(tmp_path / "similarity").values()
+    assert (row["system"], row["seed"]) == ("Mimick", 1)
+    assert row["command"] == f"bertram reproduce {recipe} --set output={tmp_path}"
     assert not (tmp_path / "recovery").exists()
 
 

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import logging
+import shlex
 import sys
 from typing import Any
 
@@ -47,11 +48,12 @@ def run(arguments: argparse.Namespace) -> None:
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     recipe = EvaluationRecipe.load(arguments.recipe, read_changes(arguments.set))
+    changes = [part for change in arguments.set for part in ("--set", change)]
     with contextlib.redirect_stdout(sys.stderr):  # the Trainer prints its log, which is not the result
         Reproduction(
             recipe,
             systems=arguments.system,
             seeds=arguments.seed,
-            command=f"bertram reproduce {arguments.recipe}",
+            command=shlex.join(["bertram", "reproduce", arguments.recipe, *changes]),
         ).run(arguments.only)
     print(f"Results: {recipe.output}")
