@@ -81,10 +81,6 @@ class VectorSource:
         )
         return drawn.words, drawn.induce
 
-    def needs_contexts(self) -> bool:
-        """Whether nothing can be said of a word without contexts."""
-        return self.model is not None and not self.model.config.has_form
-
     def reads_contexts(self) -> bool:
         """Whether contexts make a difference."""
         return self.model is not None and self.model.config.has_context

@@ -40,8 +40,7 @@ def evaluate_rarified(
         >>> evaluate_rarified(model, tokenizer, test.dataset, vectors, mode="slash").mean()  # doctest: +SKIP
         0.629
     """
-    columns = [column for column in ("rarified_text", "rarified_pair") if column in rarified.column_names]
-    texts = [rarified[column][:] for column in columns]
+    texts = rarified_texts(rarified)
     labels = np.array(rarified["label"][:], dtype=np.int64)
     if vectors is None or not len(vectors):
         return predict_labels(model, tokenizer, *texts, max_length=max_length) == labels
@@ -50,6 +49,12 @@ def evaluate_rarified(
         return predict_labels(injector, injector.tokenizer, *texts, max_length=max_length) == labels
     finally:
         injector.remove()
+
+
+def rarified_texts(rarified: Dataset) -> list[list[str]]:
+    """Returns the rarified texts and, for pairs, the second texts."""
+    columns = [column for column in ("rarified_text", "rarified_pair") if column in rarified.column_names]
+    return [rarified[column][:] for column in columns]
 
 
 @torch.inference_mode()

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from .labelled_texts import load_labelled_texts
 from .rare_substitutes import find_substitutes
 from .rare_words import split_words
 from .rarification import rarify, read_rows
-from .rarified_evaluation import count_rare_words, evaluate_rarified, rare_words, subset_masks
+from .rarified_evaluation import count_rare_words, evaluate_rarified, rare_words, rarified_texts, subset_masks
 from .rarified_tables import RarifiedAnswers
 from .result_rows import ResultRows, file_name, write_json
 from .substitutions import Substitutions
@@ -161,12 +162,10 @@ class RarifiedEvaluation:
         limit = self.run.recipe.max_contexts
         found = {word: self.contexts.get(word)[:limit] for word in words}
         if system.indomain:
-            columns = [column for column in ("rarified_text", "rarified_pair") if column in rarified.column_names]
-            for column in columns:
-                for text in rarified[column]:
-                    for word in {word.lower() if self.run.lower_case else word for word in split_words(text)}:
-                        if word in found:
-                            found[word].append(text)
+            for text in chain(*rarified_texts(rarified)):
+                for word in {word.lower() if self.run.lower_case else word for word in split_words(text)}:
+                    if word in found:
+                        found[word].append(text)
         return found
 
     def evaluate(self, rows: ResultRows) -> list[RarifiedAnswers]:
@@ -175,6 +174,7 @@ class RarifiedEvaluation:
         for seed in self.run.seeds:
             model, rarified = self.rarified(seed)
             subsets = subset_masks(rarified)
+            data = hash_text(json.dumps([rarified["rarified_text"][:], rarified["label"][:]]))
             correct = {}
             for system in self.run.systems:
                 name = self.run.model_of(system, seed)
@@ -182,7 +182,7 @@ class RarifiedEvaluation:
                     "system": asdict(system),
                     "model": name_model(name),
                     "max_contexts": self.run.recipe.max_contexts,
-                    "data": hash_text(json.dumps([rarified["rarified_text"][:], rarified["label"][:]])),
+                    "data": data,
                 }
                 compute = partial(self._classify, model, rarified, subsets, system, name)
                 row = rows.make(system.name, seed, depends_on, compute)

@@ -7,6 +7,8 @@ import shlex
 import sys
 from typing import Any
 
+from .train import add_changes_option, read_changes
+
 
 def add_command(commands: Any) -> None:
     """Adds the command to the parser."""
@@ -25,13 +27,7 @@ def add_command(commands: Any) -> None:
     command.add_argument(
         "--seed", action="append", default=[], type=int, metavar="SEED", help="a seed; may be given more often"
     )
-    command.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="change a field of the recipe; the value is YAML; may be given more than once",
-    )
+    add_changes_option(command)
     command.set_defaults(run=run)
 
 
@@ -44,8 +40,6 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(
             f'Evaluation needs {error.name}, which is missing. Run: pip install "bertram-hf[evaluation]"'
         ) from error
-    from .train import read_changes
-
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     recipe = EvaluationRecipe.load(arguments.recipe, read_changes(arguments.set))
     changes = [part for change in arguments.set for part in ("--set", change)]

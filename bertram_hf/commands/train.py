@@ -21,13 +21,7 @@ def add_command(commands: Any) -> None:
         epilog="Example: bertram train recipe.yaml --set seed=1 --set output=run-1",
     )
     command.add_argument("recipe", metavar="RECIPE", help="YAML file; see examples/recipes")
-    command.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="change a field of the recipe; the value is YAML; may be given more than once",
-    )
+    add_changes_option(command)
     command.add_argument("--json", action="store_true", help="print a summary for scripts, and no progress bars")
     command.set_defaults(run=run)
 
@@ -60,6 +54,17 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"Trained {name}: {folder}")
         for score in scores[name]:
             print("  " + ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in score.items()))
+
+
+def add_changes_option(command: argparse.ArgumentParser) -> None:
+    """Adds --set, for commands that take a recipe."""
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="change a field of the recipe; the value is YAML; may be given more than once",
+    )
 
 
 def read_changes(changes: list[str]) -> dict[str, Any]:
