@@ -109,12 +109,16 @@ def can_read_packed(encoder: PreTrainedModel) -> bool:
 
 
 def read_packed(
-    encoder: PreTrainedModel, inputs_embeds: torch.Tensor, attention_mask: torch.Tensor, positions: torch.Tensor
+    encoder: PreTrainedModel,
+    inputs_embeds: torch.Tensor,
+    attention_mask: torch.Tensor,
+    positions: torch.Tensor,
+    token_type_ids: torch.Tensor | None = None,
 ) -> list[torch.Tensor]:
     """Does the same as running the encoder, with less work: padding exists only inside attention, so that the linear
     layers see real tokens, and the last layer is run only at the positions that are read. Returns (C, hidden) for each
     layer."""
-    hidden_states = encoder.embeddings(inputs_embeds=inputs_embeds)  # (C, T, hidden)
+    hidden_states = encoder.embeddings(inputs_embeds=inputs_embeds, token_type_ids=token_type_ids)  # (C, T, hidden)
     if hasattr(encoder, "embeddings_project"):  # ELECTRA
         hidden_states = encoder.embeddings_project(hidden_states)
     num_contexts, num_tokens = attention_mask.shape

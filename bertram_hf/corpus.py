@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -226,10 +227,24 @@ def load_counts(folder: str | os.PathLike[str]) -> Dataset:
     """Loads the word counts that `build_corpus` wrote.
 
     Example:
-        >>> counts = load_counts("my-corpus")  # doctest: +SKIP
-        >>> find_rare_words(texts, tokenizer, counts=dict(zip(counts["word"], counts["count"])))  # doctest: +SKIP
+        >>> load_counts("my-corpus").column_names  # doctest: +SKIP
+        ['word', 'count']
     """
     return _load(folder, "counts")
+
+
+def read_counts(folders: Iterable[str | os.PathLike[str]]) -> Counter[str]:
+    """Returns how often words, in lower case, occur in corpora that `build_corpus` wrote.
+
+    Example:
+        >>> find_rare_words(texts, tokenizer, counts=read_counts(["my-corpus"]))  # doctest: +SKIP
+    """
+    counts: Counter[str] = Counter()
+    for folder in folders:
+        table = load_counts(folder)
+        for word, count in zip(table["word"][:], table["count"][:], strict=True):
+            counts[normalize_spelling(word, lower_case=True)] += count
+    return counts
 
 
 def _load(folder: str | os.PathLike[str], name: str) -> Dataset:

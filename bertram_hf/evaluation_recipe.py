@@ -7,6 +7,7 @@ from typing import Any
 
 from .evaluated_systems import EvaluatedSystem
 from .training_recipe import CorpusSource
+from .wnlampro import BANDS
 from .yaml_settings import load_settings
 
 
@@ -42,6 +43,34 @@ class SimilarityTask:
     corpus: CorpusSource
     num_contexts: list[int] = field(default_factory=lambda: [1, 2, 4, 8, 16, 32, 64, 128])
     num_draws: int = 4
+
+
+@dataclass(frozen=True)
+class WnlamproTask:
+    """A masked language model, asked about rare words; see `wnlampro`.
+
+    Args:
+        model: Folder or Hub name of a masked language model with the encoder's input embeddings; or
+        texts: text files, or patterns of them, on which the encoder is given a head; see `masked_lm`.
+        max_steps: Steps of that training.
+        probe: A file in the format of WNLaMPro; by default one is built from WordNet and the counts of `corpora`.
+        max_entries: Of the built one, for each relation and frequency band.
+        bands: The frequency bands that are asked.
+    """
+
+    model: str | None = None
+    texts: list[str] = field(default_factory=list)
+    max_steps: int = 1000
+    probe: str | None = None
+    max_entries: int = 250
+    bands: list[str] = field(default_factory=lambda: ["rare", "medium"])
+
+    def __post_init__(self) -> None:
+        if (self.model is None) == (not self.texts):
+            raise ValueError("wnlampro: expected a masked language model, or texts to train one; give one of the two.")
+        unknown = [band for band in self.bands if band not in BANDS]
+        if unknown or not self.bands:
+            raise ValueError(f"wnlampro.bands: expected some of {', '.join(BANDS)}; got {self.bands}.")
 
 
 @dataclass(frozen=True)
@@ -90,10 +119,11 @@ class EvaluationRecipe:
         systems: The rows of the tables.
         training: A training recipe that trains the presets among the systems, once for each seed.
         seeds: Seeds of training, of classifiers and of rarification.
-        corpora: Where contexts and counts of rare words come from in rarified data.
+        corpora: Where contexts and counts of rare words come from, in WNLaMPro and in rarified data.
         max_contexts: Contexts of a rare word that are read at most.
         recovery: Recovery of held-out words.
         similarity: Similarity as people rate it.
+        wnlampro: Clozes about rare words.
         rarified: Classification sets.
     """
 
@@ -107,6 +137,7 @@ class EvaluationRecipe:
     max_contexts: int = 64
     recovery: RecoveryTask | None = None
     similarity: SimilarityTask | None = None
+    wnlampro: WnlamproTask | None = None
     rarified: list[RarifiedTask] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -119,8 +150,8 @@ class EvaluationRecipe:
                 raise ValueError(f"{what}: each name may stand once; {', '.join(sorted(twice))} stands more often.")
         if not self.systems or not self.seeds:
             raise ValueError("systems and seeds: expected at least one of each; got none.")
-        if self.rarified and not self.corpora:
-            raise ValueError("corpora: rarified data needs them for contexts and counts of rare words; got none.")
+        if (self.rarified or self.wnlampro) and not self.corpora:
+            raise ValueError("corpora: needed for contexts and counts of rare words; got none.")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> "EvaluationRecipe":

@@ -1,6 +1,6 @@
 """Comparison of systems that answered the same questions: subsets, significance, tables as in the paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,8 +17,7 @@ class Comparison:
         accuracy: Share of correct answers, the mean over runs.
         num_instances: Of how many, over all runs.
         p_value: Of a two-sided binomial test against the best system: were both equally good, how likely is it that the
-            instances which only one of them answers correctly are divided so unevenly? The largest of all runs', for
-            runs share texts and must not be pooled. 1 for the best itself.
+            instances on which they differ are divided so unevenly? 1 for the best itself.
         is_best: Whether no system is better.
     """
 
@@ -33,12 +32,16 @@ class Comparison:
         return self.p_value >= SIGNIFICANCE
 
 
-def compare_systems(runs: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Comparison]:
+def compare_systems(
+    runs: Sequence[Mapping[str, np.ndarray]], instances: Sequence[Sequence[Hashable]]
+) -> dict[str, Comparison]:
     """Compares systems by which of the same instances each answers correctly.
 
     Args:
         runs: For each run, such as a seed, and each system (N,), whether it is right on each instance. A run without
             instances is left out.
+        instances: For each run, what its N instances are. One that takes part in several runs counts once in the test,
+            for the system that is right on it more often.
 
     Returns:
         For each system its comparison with the best; nothing if there are no instances.
@@ -48,27 +51,31 @@ def compare_systems(runs: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Compa
 
     Example:
         >>> correct = {"plain": np.zeros(9, bool), "bertram": np.ones(9, bool)}
-        >>> compared = compare_systems([correct])
+        >>> compared = compare_systems([correct], [range(9)])
         >>> compared["bertram"].accuracy, compared["plain"].is_near_best
         (1.0, False)
     """
-    for correct in runs:
+    for correct, run_instances in zip(runs, instances, strict=True):
         sizes = {name: len(answers) for name, answers in correct.items()}
-        if len(set(sizes.values())) > 1 or set(sizes) != set(runs[0]):
-            raise ValueError(f"Systems must have answered the same instances; got {sizes} of them.")
-    runs = [correct for correct in runs if correct and len(next(iter(correct.values())))]
-    if not runs:
+        if set(sizes.values()) - {len(run_instances)} or set(sizes) != set(runs[0]):
+            raise ValueError(f"Systems must have answered the same {len(run_instances)} instances; got {sizes}.")
+    kept = [index for index, run_instances in enumerate(instances) if len(run_instances) and runs[index]]
+    if not kept:
         return {}
-    accuracies = {name: float(np.mean([np.mean(correct[name]) for correct in runs])) for name in runs[0]}
+    names = list(runs[0])
+    answers = {name: np.concatenate([runs[index][name] for index in kept]).astype(float) for name in names}
+    numbers: dict[Hashable, int] = {}
+    rows = [numbers.setdefault(instance, len(numbers)) for index in kept for instance in instances[index]]
+    accuracies = {name: float(np.mean([np.mean(runs[index][name]) for index in kept])) for name in names}
     best = max(accuracies, key=lambda name: accuracies[name])
     return {
         name: Comparison(
-            accuracy,
-            sum(len(correct[name]) for correct in runs),
-            max(sign_test(correct[name], correct[best]) for correct in runs),
-            accuracy == accuracies[best],
+            accuracies[name],
+            len(rows),
+            sign_test(np.bincount(rows, weights=answers[best] - answers[name])),
+            accuracies[name] == accuracies[best],
         )
-        for name, accuracy in accuracies.items()
+        for name in names
     }
 
 
@@ -81,23 +88,34 @@ def format_comparison(comparison: Comparison | None) -> str:
     """
     if comparison is None:
         return ""
-    text = f"{100 * comparison.accuracy:.1f}"
-    text = f"**{text}**" if comparison.is_near_best else text
-    return f"<u>{text}</u>" if comparison.is_best else text
+    return mark_best(f"{100 * comparison.accuracy:.1f}", comparison.is_best, comparison.p_value)
 
 
-def sign_test(first: np.ndarray, second: np.ndarray) -> float:
-    """Returns the p-value of a two-sided binomial test on the instances that only one of two systems has right.
+def mark_best(text: str, is_best: bool, p_value: float) -> str:
+    """Underlines what is best and makes bold what does not differ significantly from it.
 
     Example:
-        >>> sign_test(np.array([True] * 8 + [False]), np.array([False] * 8 + [True]))
+        >>> mark_best("0.269", True, 1.0), mark_best("0.251", False, 0.01)
+        ('<u>**0.269**</u>', '0.251')
+    """
+    text = f"**{text}**" if p_value >= SIGNIFICANCE else text
+    return f"<u>{text}</u>" if is_best else text
+
+
+def sign_test(differences: np.ndarray) -> float:
+    """Returns the p-value of a two-sided binomial test: are positive and negative differences equally likely?
+
+    Args:
+        differences: (N,), by how much one system is better than another on each instance; those of 0 do not count.
+
+    Example:
+        >>> sign_test(np.array([1] * 8 + [-1] + [0] * 5))
         0.0390625
     """
     from scipy.stats import binomtest
 
-    first, second = np.asarray(first, bool), np.asarray(second, bool)
-    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
-    return float(binomtest(only_first, only_first + only_second).pvalue) if only_first + only_second else 1.0
+    num_positive, num_negative = int((differences > 0).sum()), int((differences < 0).sum())
+    return float(binomtest(num_positive, num_positive + num_negative).pvalue) if num_positive + num_negative else 1.0
 
 
 def accuracy_below(

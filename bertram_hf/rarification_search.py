@@ -13,6 +13,7 @@ import torch
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from .first_token_classification import classify
 from .induction import length_sorted_batches
 from .masked_inputs import InputMasker, MaskedInput, TokenizedRow
 from .rarification_baseline import check_max_length
@@ -119,7 +120,7 @@ class DecisiveWordSearch:
         for batch in length_sorted_batches(lengths, self.tokens_per_batch):
             tensors = self.masker.collate([inputs[index] for index in batch])
             with torch.inference_mode():
-                logits = self.model(**{name: values.to(self.model.device) for name, values in tensors.items()}).logits
+                logits = classify(self.model, {name: row.to(self.model.device) for name, row in tensors.items()})
             # In double precision, as a sure model's probabilities are all 1 in single precision.
             scores[batch] = logits.double().log_softmax(dim=-1).cpu().numpy()
         if not np.isfinite(scores).all():

@@ -1,8 +1,8 @@
 """Tables and figures of a rarified set: accuracy of every system, by kind and by frequency of the rare words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import compress, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +25,13 @@ class RarifiedAnswers:
         correct: For each system (N,), whether it is right on each text.
         subsets: For each subset (N,), which texts belong to it.
         counts: For each text, how often each of its rare words occurs in the corpora.
+        originals: For each text, what it was before.
     """
 
     correct: Mapping[str, np.ndarray]
     subsets: Mapping[str, np.ndarray]
     counts: Sequence[Sequence[int]]
+    originals: Sequence[Hashable]
 
 
 def write_accuracies(
@@ -51,7 +53,8 @@ def write_accuracies(
     """
     compared = {
         subset: compare_systems(
-            [{name: correct[seed.subsets[subset]] for name, correct in seed.correct.items()} for seed in answers]
+            [{name: correct[seed.subsets[subset]] for name, correct in seed.correct.items()} for seed in answers],
+            [list(compress(seed.originals, seed.subsets[subset])) for seed in answers],
         )
         for subset in answers[0].subsets
     }
@@ -63,7 +66,7 @@ def write_accuracies(
     ]
     text = (
         f"# {title}\n\nAccuracy in percent, means over {len(answers)} seeds (mean number of texts in brackets).\n"
-        "Best underlined; bold: not surely worse, by a two-sided binomial test (p >= 0.05 with at least one seed).\n"
+        "Best underlined; bold: not surely worse, by a two-sided binomial test over all texts (p >= 0.05).\n"
         f"Command: `{command}`\n\n"
     )
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,10 +3,9 @@
 import hashlib
 import json
 import shutil
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ import numpy as np
 from datasets import Dataset, load_from_disk
 from transformers import AutoModelForSequenceClassification, PreTrainedModel, set_seed
 
-from .corpus import load_counts
 from .evaluated_systems import PLAIN, EvaluatedSystem, VectorSource, name_model
 from .evaluation_recipe import RarifiedTask
 from .labelled_texts import load_labelled_texts
@@ -25,7 +23,8 @@ from .rarified_evaluation import count_rare_words, evaluate_rarified, rare_words
 from .rarified_tables import RarifiedAnswers
 from .result_rows import ResultRows, file_name, write_json
 from .substitutions import Substitutions
-from .training_data import CorpusContexts, build_source
+from .training_data import CorpusContexts
+from .word_vectors import WordVectors
 
 if TYPE_CHECKING:
     from .reproduction import Reproduction
@@ -47,9 +46,10 @@ class RarifiedEvaluation:
 
     @property
     def _settings(self) -> dict[str, Any]:
-        """All that is said of the set and the corpora, as JSON holds it."""
-        corpora = [asdict(source) for source in self.run.recipe.corpora]
-        return json.loads(json.dumps({"task": asdict(self.task), "corpora": corpora}))
+        """All that is said of the set, the corpora and the encoder, as JSON holds it."""
+        recipe = self.run.recipe
+        corpora = [asdict(source) for source in recipe.corpora]
+        return json.loads(json.dumps({"task": asdict(self.task), "corpora": corpora, "encoder": recipe.encoder}))
 
     @cached_property
     def texts(self) -> Dataset:
@@ -58,21 +58,6 @@ class RarifiedEvaluation:
         return load_labelled_texts(
             task.inputs, dataset=task.dataset, label_column=task.label_column, max_texts=task.max_texts
         )
-
-    @cached_property
-    def counts(self) -> Counter[str]:
-        """How often words occur in the corpora."""
-        counts: Counter[str] = Counter()
-        for index, source in enumerate(self.run.recipe.corpora):
-            folder = build_source(
-                source,
-                self.run.work / f"corpus-counts-{index}",
-                lower_case=True,
-                show_progress=self.run.show_progress,
-            )
-            table = load_counts(folder)
-            counts.update(dict(zip(table["word"][:], table["count"][:], strict=True)))
-        return counts
 
     @cached_property
     def substitutions(self) -> Substitutions:
@@ -84,7 +69,8 @@ class RarifiedEvaluation:
         rows = read_rows(self.texts, task.text_column, task.pair_column)
         found = find_substitutes(
             (word.lower() for row in rows for text in row for word in split_words(text)),
-            self.counts,
+            self.run.counts,
+            self.run.tokenizer,
             synonyms=task.synonyms,
             misspellings=task.misspellings,
             max_count=task.max_count,
@@ -98,19 +84,8 @@ class RarifiedEvaluation:
     @cached_property
     def contexts(self) -> CorpusContexts:
         """Contexts of all substitutes."""
-        words = sorted({text.lower() for _, text, _ in self.substitutions.entries()})
-        folders = [
-            build_source(
-                source,
-                self.folder / f"contexts-{index}",
-                words=words,
-                frequent_words=False,
-                lower_case=self.run.lower_case,
-                show_progress=self.run.show_progress,
-            )
-            for index, source in enumerate(self.run.recipe.corpora)
-        ]
-        return CorpusContexts(folders)
+        words = [text.lower() for _, text, _ in self.substitutions.entries()]
+        return self.run.find_contexts(self.run.recipe.corpora, words, self.folder)
 
     def rarified(self, seed: int) -> tuple[PreTrainedModel, Dataset]:
         """Returns the classifier of a seed and its rarified set, made as far as they are not there yet."""
@@ -118,7 +93,6 @@ class RarifiedEvaluation:
         summary_path = folder / SUMMARY_NAME
         made_from = {
             "settings": self._settings,
-            "encoder": self.run.recipe.encoder,
             "substitutions": hash_text("".join(map("\t".join, self.substitutions.entries()))),
         }
         if summary_path.is_file() and json.loads(summary_path.read_text("utf-8"))["made_from"] == made_from:
@@ -156,12 +130,12 @@ class RarifiedEvaluation:
         write_json(summary_path, summary)  # last: what is not marked is made again
         return model, result.test.dataset
 
-    def contexts_for(self, system: EvaluatedSystem, rarified: Dataset) -> dict[str, list[str]]:
-        """Returns the contexts of all rare words: from the corpora, and from the test texts for indomain systems."""
+    def contexts_for(self, rarified: Dataset, *, indomain: bool) -> dict[str, list[str]]:
+        """Returns the contexts of all rare words: from the corpora, and from the test texts if these serve too."""
         words = rare_words(rarified, lower_case=self.run.lower_case)
         limit = self.run.recipe.max_contexts
         found = {word: self.contexts.get(word)[:limit] for word in words}
-        if system.indomain:
+        if indomain:
             for text in chain(*rarified_texts(rarified)):
                 for word in {word.lower() if self.run.lower_case else word for word in split_words(text)}:
                     if word in found:
@@ -176,6 +150,7 @@ class RarifiedEvaluation:
             subsets = subset_masks(rarified)
             data = hash_text(json.dumps([rarified["rarified_text"][:], rarified["label"][:]]))
             correct = {}
+            induce = cache(partial(self._induce, rarified))  # systems that differ in the mode share vectors
             for system in self.run.systems:
                 name = self.run.model_of(system, seed)
                 depends_on = self._settings | {
@@ -184,11 +159,25 @@ class RarifiedEvaluation:
                     "max_contexts": self.run.recipe.max_contexts,
                     "data": data,
                 }
-                compute = partial(self._classify, model, rarified, subsets, system, name)
+                compute = partial(self._classify, model, rarified, subsets, system, name, induce)
                 row = rows.make(system.name, seed, depends_on, compute)
                 correct[system.name] = np.array([answer == "1" for answer in row["correct"]])
-            answers.append(RarifiedAnswers(correct, subsets, count_rare_words(rarified, self.counts)))
+            originals = read_rows(rarified, "text", "pair" if "pair" in rarified.column_names else None)
+            answers.append(RarifiedAnswers(correct, subsets, count_rare_words(rarified, self.run.counts), originals))
         return answers
+
+    def _induce(self, rarified: Dataset, name: str, indomain: bool) -> tuple[WordVectors | None, dict[str, int]]:
+        """Returns a model's vectors of the rare words, none for the plain model, and facts about them."""
+        if name == PLAIN:
+            return None, {}
+        contexts = self.contexts_for(rarified, indomain=indomain)
+        source = VectorSource(name, self.run.encoder, self.run.tokenizer)
+        vectors = source.induce(contexts, show_progress=self.run.show_progress)
+        return vectors, {
+            "words": len(contexts),
+            "words_with_contexts": sum(map(bool, contexts.values())),
+            "words_without_vector": len(vectors.failed),
+        }
 
     def _classify(
         self,
@@ -197,19 +186,10 @@ class RarifiedEvaluation:
         subsets: Mapping[str, np.ndarray],
         system: EvaluatedSystem,
         name: str,
+        induce: Callable[[str, bool], tuple[WordVectors | None, dict[str, int]]],
     ) -> dict[str, Any]:
         """Classifies the rarified set with one system's vectors."""
-        facts: dict[str, Any] = {}
-        vectors = None
-        if name != PLAIN:
-            contexts = self.contexts_for(system, rarified)
-            source = VectorSource(name, self.run.encoder, self.run.tokenizer)
-            vectors = source.induce(contexts, show_progress=self.run.show_progress)
-            facts = {
-                "words": len(contexts),
-                "words_with_contexts": sum(map(bool, contexts.values())),
-                "words_without_vector": len(vectors.failed),
-            }
+        vectors, facts = induce(name, system.indomain)
         answers = evaluate_rarified(
             model, self.run.tokenizer, rarified, vectors, mode=system.mode, max_length=self.task.max_length
         )

@@ -1,7 +1,8 @@
 """The evaluation of the paper, from a recipe to tables and figures."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from accelerate import PartialState
 from transformers import AutoModel, AutoTokenizer
 
 from .configuration_bertram import PRESETS
+from .corpus import read_counts
 from .evaluated_systems import PIECES, PLAIN, EvaluatedSystem, VectorSource, name_model
 from .evaluation_recipe import EvaluationRecipe
 from .figures import Point, draw_lines
@@ -25,13 +27,14 @@ from .result_rows import ResultRows, file_name
 from .training import train_recipe
 from .training_data import CorpusContexts, build_source, read_words
 from .training_recipe import CorpusSource, Recipe
+from .wnlampro_task import WnlamproEvaluation
 from .word_recovery import evaluate_recovery
 from .word_similarity import evaluate_similarity, read_rated_pairs
 from .word_vectors import WordVectors
 
 logger = logging.getLogger(__name__)
 
-TASKS = ("recovery", "similarity", "rarified")
+TASKS = ("recovery", "similarity", "wnlampro", "rarified")
 
 
 class Reproduction:
@@ -111,6 +114,16 @@ class Reproduction:
             folders[seed] = train_recipe(recipe, command=command, show_progress=self.show_progress)
         return folders
 
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often words occur in the corpora."""
+        return read_counts(
+            build_source(
+                source, self.work / f"corpus-counts-{index}", lower_case=True, show_progress=self.show_progress
+            )
+            for index, source in enumerate(self.recipe.corpora)
+        )
+
     def runs(self) -> Iterator[tuple[EvaluatedSystem, int, str]]:
         """Yields each system with each of its seeds and the model it takes; what is not trained here has one seed."""
         for system in self.systems:
@@ -121,17 +134,25 @@ class Reproduction:
         """Returns the folder or name of a system's model."""
         return str(self.trained[seed][system.model]) if system.model in PRESETS else system.model
 
+    def find_contexts(self, sources: Sequence[CorpusSource], words: Iterable[str], folder: Path) -> CorpusContexts:
+        """Returns the contexts of words in corpora, which are built in a folder unless they are there."""
+        words = sorted(set(words))
+        folders = [
+            build_source(
+                source,
+                folder / f"contexts-{index}",
+                words=words,
+                frequent_words=False,
+                lower_case=self.lower_case,
+                show_progress=self.show_progress,
+            )
+            for index, source in enumerate(sources)
+        ]
+        return CorpusContexts(folders)
+
     def contexts_of(self, source: CorpusSource, words: Sequence[str], name: str) -> dict[str, list[str]]:
         """Returns the contexts of words; a word that never occurs has none."""
-        folder = build_source(
-            source,
-            self.work / f"corpus-{name}",
-            words=sorted(set(words)),
-            frequent_words=False,
-            lower_case=self.lower_case,
-            show_progress=self.show_progress,
-        )
-        found = CorpusContexts([folder])
+        found = self.find_contexts([source], words, self.work / name)
         missing = sum(word not in found for word in words)
         if missing:
             logger.warning("%d of %d words of %s never occur in its corpus.", missing, len(words), name)
@@ -221,6 +242,14 @@ class Reproduction:
             title=f"Similarity of {len(contexts)} rare words, {len(pairs)} pairs",
             y_label="Spearman's rank correlation",
         )
+
+    def run_wnlampro(self) -> None:
+        """Clozes about rare words, for every system."""
+        task = self.recipe.wnlampro
+        assert task is not None  # as run has checked
+        evaluation = WnlamproEvaluation(self, task)
+        results = evaluation.evaluate(ResultRows(self.output / "wnlampro", command=self.command))
+        evaluation.write(self.output / "wnlampro", results, command=self.command)
 
     def run_rarified(self) -> None:
         """Classification of rarified sets, for every system."""

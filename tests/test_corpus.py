@@ -23,7 +23,7 @@ from tiny_models import ORIGINAL
 from transformers import AutoProcessor
 
 from bertram_hf.cli import build_parser
-from bertram_hf.corpus import CorpusSummary, build_corpus, load_contexts, load_counts
+from bertram_hf.corpus import CorpusSummary, build_corpus, load_contexts, load_counts, read_counts
 from bertram_hf.corpus_inputs import list_pieces
 from bertram_hf.corpus_settings import CorpusSettings
 from bertram_hf.rare_words import split_words
@@ -104,6 +104,7 @@ def test_counts_are_those_of_split_words(tmp_path):
     expected = Counter(w for text in texts for w in split_words(text.lower()) if any(map(str.isalpha, w)))
     counts = load_counts(tmp_path / "out")
     assert dict(zip(counts["word"], counts["count"], strict=True)) == expected
+    assert read_counts([tmp_path / "out"] * 2) == Counter({word: 2 * count for word, count in expected.items()})
     assert expected["pear"] > 0
     assert "don" not in expected
 

@@ -7,12 +7,11 @@ from bertram_hf.paired_scores import accuracy_below, compare_systems, format_com
 
 
 def test_sign_test_equals_the_binomial_formula():
-    first = np.array([True] * 9 + [False] * 2 + [True] * 30 + [False] * 5)
-    second = np.array([False] * 9 + [True] * 2 + [True] * 30 + [False] * 5)
+    differences = np.array([1.0] * 9 + [-1.0, -2.0] + [0.0] * 35)
     tail = sum(math.comb(11, k) for k in range(3)) / 2**11
-    assert sign_test(first, second) == pytest.approx(2 * tail)
-    assert sign_test(first, second) == sign_test(second, first)
-    assert sign_test(first, first) == 1.0
+    assert sign_test(differences) == pytest.approx(2 * tail)
+    assert sign_test(differences) == sign_test(-differences)
+    assert sign_test(np.zeros(5)) == 1.0
 
 
 def test_systems_are_compared_with_the_best():
@@ -21,21 +20,21 @@ def test_systems_are_compared_with_the_best():
         "close": np.array([True] * 19 + [False] + [True] * 10),
         "best": np.ones(30, bool),
     }
-    compared = compare_systems([correct])
+    compared = compare_systems([correct], [range(30)])
     assert compared["best"].is_best
     assert compared["best"].p_value == 1.0
     assert compared["close"].is_near_best
     assert not compared["close"].is_best
     assert not compared["plain"].is_near_best
     assert compared["plain"].accuracy == pytest.approx(1 / 3)
-    assert compare_systems([{"plain": np.array([], bool)}]) == {}
-    assert compare_systems([]) == {}
-    with pytest.raises(ValueError, match="same instances"):
-        compare_systems([{"plain": np.ones(3, bool), "other": np.ones(4, bool)}])
+    assert compare_systems([{"plain": np.array([], bool)}], [[]]) == {}
+    assert compare_systems([], []) == {}
+    with pytest.raises(ValueError, match="same 3 instances"):
+        compare_systems([{"plain": np.ones(3, bool), "other": np.ones(4, bool)}], [range(3)])
 
 
 def test_equally_good_systems_are_both_best():
-    compared = compare_systems([{"a": np.array([True, False]), "b": np.array([False, True])}])
+    compared = compare_systems([{"a": np.array([True, False]), "b": np.array([False, True])}], ["xy"])
     assert compared["a"].is_best
     assert compared["b"].is_best
 
@@ -55,15 +54,18 @@ def test_every_rare_word_must_lie_below_the_limit_or_within_the_band():
     assert bands == [(0, 10, 0.5, 2), (10, 100, None, 0), (100, math.inf, 0.0, 1)]
 
 
-def test_runs_are_averaged_and_the_least_sure_one_decides():
-    clear = {"a": np.ones(20, bool), "b": np.zeros(20, bool)}
-    unclear = {"a": np.array([True, True, False]), "b": np.array([False, True, True])}
-    compared = compare_systems([clear, unclear])
+def test_runs_are_averaged_and_an_instance_of_several_runs_counts_once():
+    first = {"a": np.ones(20, bool), "b": np.zeros(20, bool)}
+    second = {"a": np.array([True, True, False]), "b": np.array([False, True, True])}
+    compared = compare_systems([first, second], [range(20), [0, 100, 101]])
     assert compared["a"].accuracy == pytest.approx((1 + 2 / 3) / 2)
-    assert compared["b"].p_value == sign_test(unclear["a"], unclear["b"])
     assert compared["a"].num_instances == 23
-    assert compare_systems([clear, {"a": np.array([], bool), "b": np.array([], bool)}]) == compare_systems([clear])
-    with pytest.raises(ValueError, match="same instances"):
-        compare_systems([clear, {"a": np.ones(3, bool)}])
-    assert [format_comparison(compared.get(name)) for name in ("a", "b", "c")] == ["<u>**83.3**</u>", "**33.3**", ""]
-    assert format_comparison(compare_systems([clear])["b"]) == "0.0"
+    # a wins 20 instances, one of them twice; b wins one
+    assert compared["b"].p_value == sign_test(np.array([1] * 20 + [-1]))
+    undone = compare_systems([first, {"a": ~first["a"], "b": ~first["b"]}], [range(20), range(20)])
+    assert undone["b"].p_value == 1.0
+    empty = {"a": np.array([], bool), "b": np.array([], bool)}
+    assert compare_systems([first, empty], [range(20), []]) == compare_systems([first], [range(20)])
+    with pytest.raises(ValueError, match="same 3 instances"):
+        compare_systems([first, {"a": np.ones(3, bool)}], [range(20), range(3)])
+    assert [format_comparison(compared.get(name)) for name in ("a", "b", "c")] == ["<u>**83.3**</u>", "33.3", ""]

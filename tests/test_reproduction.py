@@ -1,6 +1,7 @@
 import json
 import random
 import re
+import shutil
 
 import pytest
 import yaml
@@ -10,12 +11,14 @@ pytest.importorskip("datatrove")
 pytest.importorskip("matplotlib")
 
 from PIL import Image
+from transformers import AutoModelForMaskedLM
 
 from bertram_hf.cli import main
 from bertram_hf.evaluation_recipe import EvaluationRecipe
 from bertram_hf.figures import Point, draw_lines
 from bertram_hf.reproduction import Reproduction
 from bertram_hf.result_rows import ResultRows, file_name
+from bertram_hf.wnlampro_task import average_ranks, compare_ranks
 
 PAIRS = "river\tkumquat\t7.0\nforest\tquokka\t2.5\nlake\tzebra\t4.0\nvalley\tkumquat\t6.0\ntown\tquokka\t1.0\n"
 SYSTEMS = [
@@ -146,6 +149,75 @@ def test_rarified_set_is_classified_by_every_system(recipe, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in (folder / "tiny-news").iterdir()} == before
 
 
+PROBE = """a\ttest\tkumquat (n,2.10,3)\thypernym\triver (n,5.00,900)
+b\ttest\tquokka (n,1.90,5)\tcohyponym\tlake (n,4.80,700)\ttown (n,5.10,800)
+c\ttest\tzebra (n,3.20,4)\thypernym\tforest (n,4.90,600)
+d\ttest\tgarden (n,4.50,50)\tcohyponym\tvalley (n,4.10,500)
+e\ttest\tbridge (n,4.60,20)\thypernym\ttower (n,4.40,300)
+f\tdev\tquokka (n,1.90,5)\thypernym\tking (n,5.00,300)
+g\ttest\tking (n,5.00,300)\thypernym\ttown (n,5.10,800)
+"""
+
+
+def test_masked_language_model_is_trained_and_asked_with_every_system(recipe, tmp_path, capsys):
+    (tmp_path / "probe.txt").write_text(PROBE)
+    fields = {
+        "output": str(tmp_path / "results"),
+        "work": str(tmp_path / "work"),
+        "wnlampro": {
+            "texts": [str(recipe.parent / "contexts.txt")],
+            "max_steps": 4,
+            "probe": str(tmp_path / "probe.txt"),
+        },
+        "corpora": [{"inputs": [str(recipe.parent / "contexts.txt")], "max_contexts": 8}],
+        "systems": [
+            {"name": "tiny BERT", "model": "plain"},
+            {"name": "mean of pieces", "model": "pieces"},
+            {"name": "pieces, slash", "model": "pieces", "mode": "slash"},
+            {"name": "indomain", "model": "pieces", "indomain": True},
+        ],
+    }
+    path = tmp_path / "evaluation.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(recipe.read_text()) | fields))
+    assert main(["reproduce", str(path), "--only", "wnlampro"]) == 0
+    rows = read_rows(tmp_path / "results" / "wnlampro")
+    assert list(rows) == ["mean-of-pieces-seed-0.json", "pieces-slash-seed-0.json", "tiny-bert-seed-0.json"]
+    assert all(list(row["reciprocal_ranks"]) == list("abcde") for row in rows.values())  # neither dev nor frequent
+    assert rows["tiny-bert-seed-0.json"]["num_injected"] is None
+    assert rows["mean-of-pieces-seed-0.json"]["num_injected"] == 5
+    compared = json.loads((tmp_path / "results" / "wnlampro.json").read_text())
+    for band, ids in (("rare", "abc"), ("medium", "de")):
+        ranks = rows["tiny-bert-seed-0.json"]["reciprocal_ranks"]
+        assert compared[band]["tiny BERT"]["mrr"] == pytest.approx(sum(ranks[entry_id] for entry_id in ids) / len(ids))
+        assert sum(entry["is_best"] for entry in compared[band].values()) >= 1
+    table = (tmp_path / "results" / "wnlampro.md").read_text()
+    assert "| model | seeds | rare (3) | medium (2) |" in table
+    assert "| tiny BERT | 1 |" in table
+    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "results" / "wnlampro").iterdir()}
+    assert main(["reproduce", str(path), "--only", "wnlampro"]) == 0
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "results" / "wnlampro").iterdir()} == before
+
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path / "work" / "wnlampro" / "masked-lm", other)
+    model = AutoModelForMaskedLM.from_pretrained(other)
+    model.get_input_embeddings().weight.data += 0.1
+    model.save_pretrained(other)
+    arguments = ["reproduce", str(path), "--only", "wnlampro", "--set", f"wnlampro.model={other}"]
+    capsys.readouterr()
+    assert main([*arguments, "--set", "wnlampro.texts=[]"]) == 1
+    assert "expected the input embeddings of" in capsys.readouterr().err
+
+
+def test_ranks_are_averaged_over_seeds_and_compared_by_entry():
+    rows = [{"reciprocal_ranks": {"a": 1.0, "b": 0.5}}, {"reciprocal_ranks": {"a": 0.5, "b": 0.25}}]
+    assert average_ranks(rows) == {"a": 0.75, "b": 0.375}
+    ranks = {"x": {"a": 0.75, "b": 0.375}, "y": {"a": 0.75, "b": 0.375}, "z": {"a": 0.1, "b": 0.1}}
+    compared = compare_ranks(ranks, ["a", "b"])
+    assert compared["x"] == compared["y"] == {"mrr": 0.5625, "is_best": True, "p_value": 1.0}
+    assert not compared["z"]["is_best"]
+    assert compare_ranks(ranks, ["a"]) == {}
+
+
 def test_one_row_can_be_made_alone(recipe, tmp_path):
     arguments = ["reproduce", str(recipe), "--only", "similarity", "--system", "Mimick", "--seed", "1"]
     assert main([*arguments, "--set", f"output={tmp_path}"]) == 0
@@ -162,7 +234,9 @@ def test_one_row_can_be_made_alone(recipe, tmp_path):
         (["--system", "Word2Vec"], "There is no system 'Word2Vec' in the recipe. Systems: mean of pieces, Mimick"),
         (["--set", "training=null"], "Mimick is a preset, which a training recipe must train; got none"),
         (["--set", "seeds=[]"], "expected at least one of each"),
-        (["--set", "rarified=[{name: a}]"], "corpora: rarified data needs them"),
+        (["--set", "rarified=[{name: a}]"], "corpora: needed for contexts and counts of rare words; got none"),
+        (["--set", "wnlampro={max_steps: 3}"], "expected a masked language model, or texts to train one"),
+        (["--set", "wnlampro={model: a, bands: [scarce]}"], "expected some of rare, medium, frequent"),
         (["--set", "similarity.number=3"], "there is no field similarity.number. Fields: pairs, corpus"),
         (["--set", "systems=[{name: a, model: pieces}, {name: a, model: pieces}]"], "a stands more often"),
         (["--set", "systems=[{name: a, model: pieces, mode: add}]"], "mode must be replace or slash; got 'add'"),

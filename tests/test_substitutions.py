@@ -1,5 +1,6 @@
 import pytest
 
+from bertram_hf.rare_substitutes import find_substitutes
 from bertram_hf.substitutions import Substitute, Substitutions
 
 ENTRIES = [
@@ -77,3 +78,12 @@ def test_rare_is_below_the_threshold():
     substitutions = Substitutions([("a", "b", "given"), ("a", "C", "given"), ("d", "e", "given")])
     assert list(substitutions.keep_rare({"b": 99, "c": 100, "e": 100})) == ["a"]
     assert len(list(substitutions.keep_rare({"b": 99, "c": 100}, max_count=101).entries())) == 3
+
+
+def test_substitutes_that_the_model_has_a_token_for_are_left_out(bert_tokenizer, tmp_path):
+    known = next(word for word in ("the", "river", "and") if word in bert_tokenizer.get_vocab())
+    (tmp_path / "given.tsv").write_text(f"lake\t{known}\nlake\tlakequux\nlake\tlaake\nhill\thilll\n")
+    found = find_substitutes(
+        ["lake"], {"laake": 5}, bert_tokenizer, synonyms=False, misspellings=[str(tmp_path / "given.tsv")], max_count=5
+    )
+    assert list(found.entries()) == [("lake", "lakequux", "misspelling")]

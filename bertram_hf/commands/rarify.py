@@ -18,13 +18,14 @@ from transformers import (
     AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
+    PreTrainedTokenizerBase,
     set_seed,
 )
 
 from ..labelled_texts import load_labelled_texts
 from ..misspellings import DICTIONARIES
 from ..rare_substitutes import find_substitutes
-from ..rare_words import normalize_counts, split_words
+from ..rare_words import split_words
 from ..rarification import generate, read_rows, split_candidates
 from ..rarification_baseline import check_columns, to_class_numbers, train_baseline
 from ..substitutions import Substitutions
@@ -95,13 +96,13 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"Expected several labels in column {arguments.label_column!r}; all texts have the same.")
     columns = {"text_column": arguments.text_column, "pair_column": arguments.pair_column}
     check_columns(texts, **columns, label_column=None)
+    tokenizer = AutoTokenizer.from_pretrained(arguments.model)
     try:
-        substitutions = build_substitutions(arguments, texts)
+        substitutions = build_substitutions(arguments, texts, tokenizer)
     except ImportError as error:
         raise ValueError(str(error)) from error  # so that it is shown as an error of the input
     output.mkdir(parents=True, exist_ok=True)
     substitutions.write(output / SUBSTITUTIONS)
-    tokenizer = AutoTokenizer.from_pretrained(arguments.model)
     summary: dict[str, Any] = {"model": arguments.model, "seed": arguments.seed, "texts": len(texts)}
     if not arguments.train:
         texts = match_labels(texts, AutoConfig.from_pretrained(arguments.model), arguments)
@@ -151,7 +152,9 @@ def run(arguments: argparse.Namespace) -> None:
             print(f"Note: {number:,} {text}.")
 
 
-def build_substitutions(arguments: argparse.Namespace, texts: Dataset) -> Substitutions:
+def build_substitutions(
+    arguments: argparse.Namespace, texts: Dataset, tokenizer: PreTrainedTokenizerBase
+) -> Substitutions:
     """Reads or finds the substitutes of the words of a data set."""
     needs_counts = arguments.wordnet or bool(arguments.misspellings)
     if not needs_counts and not arguments.substitutions:
@@ -167,6 +170,7 @@ def build_substitutions(arguments: argparse.Namespace, texts: Dataset) -> Substi
     return found | find_substitutes(
         words,
         counts,
+        tokenizer,
         synonyms=arguments.wordnet,
         misspellings=arguments.misspellings,
         max_count=arguments.max_count,
@@ -177,10 +181,9 @@ def build_substitutions(arguments: argparse.Namespace, texts: Dataset) -> Substi
 def read_counts(path: str) -> Counter[str]:
     """Reads word counts from a corpus folder, or from a file with a word and its count on each line."""
     if Path(path).is_dir():
-        from ..corpus import load_counts
+        from .. import corpus
 
-        table = load_counts(path)
-        return normalize_counts(dict(zip(table["word"][:], table["count"][:], strict=True)), lower_case=True)
+        return corpus.read_counts([path])
     counts: Counter[str] = Counter()
     for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), start=1):
         word, _, count = line.partition("\t")

@@ -100,17 +100,16 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
 def run_build(arguments: argparse.Namespace) -> None:
     """Builds a probe."""
     try:
-        from ..corpus import load_counts
+        from ..corpus import read_counts
         from ..training_data import vocabulary_words
     except ModuleNotFoundError as error:
         raise ValueError(
             f'Reading a corpus needs {error.name}, which is missing. Run: pip install "bertram-hf[train]"'
         ) from error
-    counted = load_counts(arguments.counts)
     try:
         probe = build_probe(
             open_wordnet(arguments.wordnet),
-            dict(zip(counted["word"], counted["count"], strict=True)),
+            read_counts([arguments.counts]),
             vocabulary_words(PieceReader(AutoTokenizer.from_pretrained(arguments.tokenizer))),
             seed=arguments.seed,
             max_entries=arguments.max_entries,
