@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +23,7 @@ from .processing_bertram import BertramProcessor
 from .ridge_start import start_from_ridge
 from .training_batches import InputMaker
 from .training_data import ContextsOf, TrainingData, prepare_data
+from .training_parts import NETWORK_FIELDS, context_part, form_part, fuse, replace_fields
 from .training_recipe import Recipe
 from .training_record import describe_training, save_model
 from .training_stage import StageSettings, heldout_batches, read_record, train_stage
@@ -107,13 +107,13 @@ class TrainingRun:
     def train_context(self, config: BertramConfig) -> BertramModel:
         """First stage: A, b and the weighting of contexts, with masked contexts that hold no form vector."""
         assert self.recipe.context is not None  # as Recipe has checked
-        config = replace_fields(config, mode="context", form_encoder="ngram", freeze_form=False, **_NO_SPELLING)
+        config = context_part(config)
         model, processor = self.new_model(config, "context")
         return self._train(model, processor, self.recipe.context, self.stage_folder("context", config))
 
     def train_form(self, config: BertramConfig, *, fold: int | None = None) -> BertramModel:
         """Second stage: the form part alone, on all training words or on those outside a fold."""
-        config = replace_fields(config, mode="form", freeze_form=False, **_NO_CONTEXT)
+        config = form_part(config)
         model, processor = self.new_model(config, "form")
         settings = replace(self.recipe.form, min_contexts=0, max_contexts=0)
         folder, words = self.stage_folder("form", config), self.data.train
@@ -181,7 +181,7 @@ class TrainingRun:
                 min_count=recipe.form_min_count,
             )
         set_seed(int.from_bytes(hashlib.sha256(f"{recipe.seed} {name}".encode()).digest()[:4], "big"))
-        fields = {name: getattr(config, name) for name in _NETWORK_FIELDS}
+        fields = {name: getattr(config, name) for name in NETWORK_FIELDS}
         fields["form_vocab_size"] = len(processor.form) if processor.form is not None else 2
         model = BertramModel.from_encoder(
             self.encoder, encoder_name_or_path=recipe.encoder_name or str(recipe.encoder), **fields
@@ -286,7 +286,7 @@ class TrainingRun:
         """Names all that a stage's result depends on."""
         digest = hashlib.sha256()
         targets = torch.stack([self.data.targets[word] for word in train.words])
-        config = {name: getattr(model.config, name) for name in _NETWORK_FIELDS}
+        config = {name: getattr(model.config, name) for name in NETWORK_FIELDS}
         form = [] if processor.form is None else processor.form.vocab
         start = {name: value for name, value in model.state_dict().items() if not name.startswith("encoder.")}
         for part in (config, asdict(settings), self.recipe.seed, train.key, development.key, form, self._encoder_hash):
@@ -336,49 +336,3 @@ class TrainingRun:
             seed=self.recipe.seed,
             show_progress=self.show_progress,
         )
-
-
-_NETWORK_FIELDS = (
-    "mode",
-    "context_encoder",
-    "context_layers",
-    "context_weighting",
-    "form_encoder",
-    "output_bias",
-    "form_strength",
-    "second_map",
-    "output_norm",
-    "character_embedding_size",
-    "character_hidden_size",
-    "ngram_dropout",
-    "freeze_encoder",
-    "freeze_form",
-    "initializer_range",
-)
-
-
-# What a context part does not have, and
-_NO_SPELLING: dict[str, Any] = {"form_strength": None, "second_map": False}
-# what a form part does not have, so that systems which differ in it share theirs.
-_NO_CONTEXT: dict[str, Any] = {
-    "context_encoder": "transformer",
-    "context_layers": "last",
-    "context_weighting": "attentive",
-    "output_bias": True,
-    "output_norm": None,
-    **_NO_SPELLING,
-}
-
-
-def replace_fields(config: BertramConfig, **changes: Any) -> BertramConfig:
-    """Returns a copy of a configuration with some fields changed."""
-    return BertramConfig(**{name: getattr(config, name) for name in _NETWORK_FIELDS} | changes)
-
-
-def fuse(model: BertramModel, *parts: BertramModel) -> None:
-    """Puts trained parts, such as a context model and a form model, into a model, which is changed in place."""
-    for part in parts:
-        state = {name: value for name, value in part.state_dict().items() if not name.startswith("encoder.")}
-        _, unexpected = model.load_state_dict(state, strict=False)
-        if unexpected:
-            raise ValueError(f"A model of mode {model.config.mode!r} has no place for {', '.join(unexpected)}.")
