@@ -34,7 +34,8 @@ def draw_lines(
 
     Args:
         path: The file.
-        lines: The points of each system; confidence intervals are drawn as bands.
+        lines: The points of each system; confidence intervals are drawn as bands. A system without points has no line,
+            but keeps its colour, so that figures of the same systems agree.
         x_label: What the x-axis shows, with its unit.
         y_label: What the y-axis shows, with its unit.
         title: Above the figure.
@@ -45,15 +46,17 @@ def draw_lines(
     Raises:
         ValueError: If there is nothing to draw, or matplotlib is missing.
     """
-    lines = {name: points for name, points in lines.items() if points}
-    if not lines:
+    if not any(lines.values()):
         raise ValueError(f"There is nothing to draw in {path}: no system has a score.")
     figure, axes = _new_figure()
     for number, (name, points) in enumerate(lines.items()):
+        if not points:
+            continue
         xs, ys = [point.x for point in points], [point.y for point in points]
         marker = MARKERS[number % len(MARKERS)]
         color = f"C{number % 10}"
-        axes.plot(xs, ys, marker=marker, markersize=4, linewidth=1.4, color=color, label=name)
+        style = "-" if number < 10 else "--"
+        axes.plot(xs, ys, style, marker=marker, markersize=4, linewidth=1.4, color=color, label=name)
         lows, highs = [point.low for point in points], [point.high for point in points]
         if None not in lows and None not in highs:
             axes.fill_between(xs, lows, highs, color=color, alpha=0.10, linewidth=0)

@@ -112,7 +112,7 @@ def _draw_frequencies(
     if gains:
         draw_lines(
             path.with_name(f"{path.name}-gain.png"),
-            {name: [Point(x, 100 * y) for x, y in points] for name, points in gains.items()},
+            {system.name: [Point(x, 100 * y) for x, y in gains.get(system.name, [])] for system in systems},
             x_label="how often each rare word occurs in the corpora",
             y_label=f"gain in accuracy over {plain} (points)",
             title=title,

@@ -283,7 +283,10 @@ class Reproduction:
         (self.output / f"{name}.md").write_text(
             f"{text}Command: `{self.command}`\n\n{format_rows(table)}\n", encoding="utf-8"
         )
-        drawn = {system: [point for point in points if point.x > 0] for system, points in lines.items()}
+        drawn = {
+            system.name: [point for point in lines.get(system.name, []) if point.x > 0]
+            for system in self.recipe.systems
+        }
         draw_lines(
             self.output / f"{name}.png",
             drawn,
