@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 import torch
 from accelerate import PartialState
-from torch import nn
 from tqdm.auto import tqdm
 
 from .encoded_contexts import EncodedContexts
@@ -17,6 +16,7 @@ from .form_tokenization import PAD_ID
 from .induction import encode_tokens
 from .modeling_bertram import FORM_POSITIONS, BertramModel
 from .processing_bertram import BertramProcessor, pad_rows
+from .weight_hashing import hash_weights
 
 FORMAT_VERSION = 1
 CONTEXTS_PER_WINDOW = 8192
@@ -147,12 +147,3 @@ def _form_of_contexts(
         embeddings = form_encoder(form_ids[word_indices])
         form_encoder.eval()
     return embeddings
-
-
-def hash_weights(module: nn.Module) -> str:
-    """Returns a hash of all weights of a module."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(module.state_dict().items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()

@@ -16,6 +16,7 @@ from .embedding_space import embedding_fingerprint
 from .finished_batches import FinishedBatches
 from .one_token_objective import OneTokenObjective, Templates, TemplateSampler
 from .row_optimizers import Evaluate, minimize_adam, minimize_lbfgs
+from .weight_hashing import hash_weights
 from .word_matching import WordError
 from .word_vectors import WordVectors
 
@@ -113,7 +114,7 @@ def approximate_vectors(
     settings = {
         "version": FORMAT_VERSION,
         "embedding_fingerprint": fingerprint,
-        "encoder": _hash_weights(encoder),
+        "encoder": hash_weights(encoder),
         "candidates": hashlib.sha256(json.dumps(sampler.candidate_ids).encode()).hexdigest(),
         "optimizer": optimizer,
         "iterations": iterations,
@@ -292,12 +293,3 @@ def _batches(pieces: dict[str, list[int]], batch_size: int) -> Iterator[list[str
     for group in groups.values():
         for start in range(0, len(group), batch_size):
             yield group[start : start + batch_size]
-
-
-def _hash_weights(encoder: PreTrainedModel) -> str:
-    """Returns a hash of the weights: encoders with the same embeddings may differ in their layers."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(encoder.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()

@@ -15,7 +15,7 @@ from transformers import AutoModel, AutoTokenizer, set_seed
 from .card_training import TRAINING_NAME
 from .configuration_bertram import BertramConfig, preset_fields
 from .encoded_contexts import EncodedContexts
-from .feature_cache import READS_FORM, cache_features, hash_weights
+from .feature_cache import READS_FORM, cache_features
 from .form_tokenization import FormTokenizer
 from .induction import encode_words
 from .modeling_bertram import BertramModel
@@ -27,6 +27,7 @@ from .training_parts import NETWORK_FIELDS, context_part, form_part, fuse, repla
 from .training_recipe import Recipe
 from .training_record import describe_training, save_model
 from .training_stage import StageSettings, heldout_batches, read_record, train_stage
+from .weight_hashing import hash_weights
 from .word_families import word_family
 from .word_recovery import RecoveryScore, evaluate_recovery
 
