@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -86,6 +87,7 @@ class VectorSource:
         return self.model is not None and self.model.config.has_context
 
 
+@cache
 def name_model(model: str) -> str:
     """Names a model by its weights if it is a folder, else by its name."""
     weights = Path(model) / "model.safetensors"

@@ -3,9 +3,8 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from datasets import Dataset, load_from_disk
 from transformers import AutoModelForSequenceClassification, PreTrainedModel, set_seed
 
-from .evaluated_systems import PLAIN, EvaluatedSystem, VectorSource, name_model
+from .evaluated_systems import PLAIN, EvaluatedSystem, name_model
 from .evaluation_recipe import RarifiedTask
 from .labelled_texts import load_labelled_texts
 from .rare_substitutes import find_substitutes
@@ -43,13 +42,15 @@ class RarifiedEvaluation:
     def __init__(self, run: "Reproduction", task: RarifiedTask) -> None:
         self.run, self.task = run, task
         self.folder = run.work / "rarified" / file_name(task.name)
+        self._vectors: dict[tuple[str, bool], WordVectors] = {}  # of the seed at work
 
     @property
     def _settings(self) -> dict[str, Any]:
         """All that is said of the set, the corpora and the encoder, as JSON holds it."""
         recipe = self.run.recipe
         corpora = [asdict(source) for source in recipe.corpora]
-        return json.loads(json.dumps({"task": asdict(self.task), "corpora": corpora, "encoder": recipe.encoder}))
+        settings = {"task": asdict(self.task), "corpora": corpora, "encoder": name_model(recipe.encoder)}
+        return json.loads(json.dumps(settings))
 
     @cached_property
     def texts(self) -> Dataset:
@@ -143,58 +144,90 @@ class RarifiedEvaluation:
         return found
 
     def evaluate(self, rows: ResultRows) -> list[RarifiedAnswers]:
-        """Returns what each system answers on the rarified set of each seed."""
+        """Returns what each system answers on the rarified set of each seed.
+
+        Raises:
+            ValueError: If a system has answered on another set of the same seed, made elsewhere.
+        """
         answers = []
+        described = ResultRows(rows.folder / "texts", command=rows.command)
         for seed in self.run.seeds:
-            model, rarified = self.rarified(seed)
-            subsets = subset_masks(rarified)
-            data = hash_text(json.dumps([rarified["rarified_text"][:], rarified["label"][:]]))
+            self._vectors.clear()
+            texts = described.make("texts", seed, self._settings, partial(self._describe, seed))
             correct = {}
-            induce = cache(partial(self._induce, rarified))  # systems that differ in the mode share vectors
             for system in self.run.systems:
-                name = self.run.model_of(system, seed)
                 depends_on = self._settings | {
                     "system": asdict(system),
-                    "model": name_model(name),
+                    "model": self.run.describe_model(system, seed),
                     "max_contexts": self.run.recipe.max_contexts,
-                    "data": data,
                 }
-                compute = partial(self._classify, model, rarified, subsets, system, name, induce)
-                row = rows.make(system.name, seed, depends_on, compute)
-                correct[system.name] = np.array([answer == "1" for answer in row["correct"]])
-            originals = read_rows(rarified, "text", "pair" if "pair" in rarified.column_names else None)
-            answers.append(RarifiedAnswers(correct, subsets, count_rare_words(rarified, self.run.counts), originals))
+                row = rows.make(system.name, seed, depends_on, partial(self._classify, seed, system))
+                if row["texts"] != texts["hash"]:
+                    raise ValueError(
+                        f"Results of {system.name} and others, seed {seed}, are of different rarified sets of "
+                        f"{self.task.name}: they were made on different machines. Delete {rows.folder} and run again."
+                    )
+                correct[system.name] = read_flags(row["correct"])
+            subsets = {name: read_flags(flags) for name, flags in texts["subsets"].items()}
+            answers.append(RarifiedAnswers(correct, subsets, texts["counts"], texts["originals"]))
         return answers
 
-    def _induce(self, rarified: Dataset, name: str, indomain: bool) -> tuple[WordVectors | None, dict[str, int]]:
-        """Returns a model's vectors of the rare words, none for the plain model, and facts about them."""
-        if name == PLAIN:
-            return None, {}
-        contexts = self.contexts_for(rarified, indomain=indomain)
-        source = VectorSource(name, self.run.encoder, self.run.tokenizer)
-        vectors = source.induce(contexts, show_progress=self.run.show_progress)
-        return vectors, {
-            "words": len(contexts),
-            "words_with_contexts": sum(map(bool, contexts.values())),
-            "words_without_vector": len(vectors.failed),
+    def _describe(self, seed: int) -> dict[str, Any]:
+        """Returns what tables and figures need to know of a seed's rarified set."""
+        _, rarified = self.rarified(seed)
+        summary = json.loads((self.folder / f"seed-{seed}" / SUMMARY_NAME).read_text(encoding="utf-8"))
+        originals = read_rows(rarified, "text", "pair" if "pair" in rarified.column_names else None)
+        return {
+            "hash": hash_texts(rarified),
+            "subsets": {name: write_flags(mask) for name, mask in subset_masks(rarified).items()},
+            "counts": count_rare_words(rarified, self.run.counts),
+            "originals": [hash_text("\n".join(row))[:16] for row in originals],
+            "rarification": {name: value for name, value in summary.items() if name != "made_from"},
         }
 
-    def _classify(
-        self,
-        model: PreTrainedModel,
-        rarified: Dataset,
-        subsets: Mapping[str, np.ndarray],
-        system: EvaluatedSystem,
-        name: str,
-        induce: Callable[[str, bool], tuple[WordVectors | None, dict[str, int]]],
-    ) -> dict[str, Any]:
+    def _classify(self, seed: int, system: EvaluatedSystem) -> dict[str, Any]:
         """Classifies the rarified set with one system's vectors."""
-        vectors, facts = induce(name, system.indomain)
+        model, rarified = self.rarified(seed)
+        vectors, facts = self._induce(seed, system, rarified)
         answers = evaluate_rarified(
             model, self.run.tokenizer, rarified, vectors, mode=system.mode, max_length=self.task.max_length
         )
+        subsets = subset_masks(rarified)
         accuracies = {subset: float(answers[mask].mean()) if mask.any() else None for subset, mask in subsets.items()}
-        return facts | {"accuracy": accuracies, "correct": "".join("1" if answer else "0" for answer in answers)}
+        return facts | {"accuracy": accuracies, "correct": write_flags(answers), "texts": hash_texts(rarified)}
+
+    def _induce(
+        self, seed: int, system: EvaluatedSystem, rarified: Dataset
+    ) -> tuple[WordVectors | None, dict[str, int]]:
+        """Returns a system's vectors of the rare words, none for the plain model, and facts about them. Systems that
+        differ only in how vectors are injected share them."""
+        if system.model == PLAIN:
+            return None, {}
+        key = (system.model, system.indomain)
+        contexts = self.contexts_for(rarified, indomain=system.indomain)
+        if key not in self._vectors:
+            source = self.run.vectors_of(system, seed)
+            self._vectors[key] = source.induce(contexts, show_progress=self.run.show_progress)
+        return self._vectors[key], {
+            "words": len(contexts),
+            "words_with_contexts": sum(map(bool, contexts.values())),
+            "words_without_vector": len(self._vectors[key].failed),
+        }
+
+
+def write_flags(flags: np.ndarray) -> str:
+    """Returns truth values as a string, such as "0110"."""
+    return "".join("1" if flag else "0" for flag in flags)
+
+
+def read_flags(flags: str) -> np.ndarray:
+    """Reads what `write_flags` wrote."""
+    return np.array([flag == "1" for flag in flags], dtype=bool)
+
+
+def hash_texts(rarified: Dataset) -> str:
+    """Returns a name for a rarified set."""
+    return hash_text(json.dumps([*rarified_texts(rarified), rarified["label"][:]]))
 
 
 def hash_text(text: str) -> str:

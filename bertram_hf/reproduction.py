@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import PartialState
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from .configuration_bertram import PRESETS
 from .corpus import read_counts
 from .evaluated_systems import PIECES, PLAIN, EvaluatedSystem, VectorSource, name_model
-from .evaluation_recipe import EvaluationRecipe
+from .evaluation_recipe import EvaluationRecipe, RecoveryTask, SimilarityTask
 from .figures import Point, draw_lines
 from .markdown_table import format_rows
 from .piece_vectors import mean_piece_vectors
@@ -30,7 +30,6 @@ from .training_recipe import CorpusSource, Recipe
 from .wnlampro_task import WnlamproEvaluation
 from .word_recovery import evaluate_recovery
 from .word_similarity import evaluate_similarity, read_rated_pairs
-from .word_vectors import WordVectors
 
 logger = logging.getLogger(__name__)
 
@@ -71,16 +70,29 @@ class Reproduction:
         self.systems = [system for system in recipe.systems if not systems or system.name in systems]
         self.seeds = list(seeds) or recipe.seeds
         self.output, self.work = Path(recipe.output), Path(recipe.work)
+        self._trained: dict[int, dict[str, Path]] = {}  # the folders of the presets among the systems, by seed
         needs_training = [system.name for system in self.systems if system.model in PRESETS]
         if needs_training and recipe.training is None:
             raise ValueError(
                 f"training: {needs_training[0]} is a preset, which a training recipe must train; got none."
             )
-        self.tokenizer = AutoTokenizer.from_pretrained(recipe.encoder)
+
+    @cached_property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """The encoder's tokenizer."""
+        return AutoTokenizer.from_pretrained(self.recipe.encoder)
+
+    @cached_property
+    def encoder(self) -> PreTrainedModel:
+        """The encoder, on the device of this process."""
         # Without a GPU, accelerate joins processes only if it is told that there is none.
         process = PartialState(cpu=not (torch.cuda.is_available() or torch.backends.mps.is_available()))
-        self.encoder = AutoModel.from_pretrained(recipe.encoder).eval().to(process.device)
-        self.lower_case = is_uncased(self.tokenizer)
+        return AutoModel.from_pretrained(self.recipe.encoder).eval().to(process.device)
+
+    @property
+    def lower_case(self) -> bool:
+        """Whether the encoder reads words in lower case."""
+        return is_uncased(self.tokenizer)
 
     @property
     def vocabulary(self) -> torch.Tensor:
@@ -101,20 +113,6 @@ class Reproduction:
                 getattr(self, f"run_{task}")()
 
     @cached_property
-    def trained(self) -> dict[int, dict[str, Path]]:
-        """For each seed the folders of the presets among the systems, trained as far as they are not yet."""
-        presets = list(dict.fromkeys(system.model for system in self.systems if system.model in PRESETS))
-        folders: dict[int, dict[str, Path]] = {}
-        for seed in self.seeds if presets else []:
-            output = self.work / "training" / f"seed-{seed}"
-            changes = {"systems": presets, "seed": seed, "output": str(output), "encoder": self.recipe.encoder}
-            assert self.recipe.training is not None  # as the constructor has checked
-            recipe = Recipe.load(self.recipe.training, changes)
-            command = f"bertram train {self.recipe.training} --set seed={seed}"
-            folders[seed] = train_recipe(recipe, command=command, show_progress=self.show_progress)
-        return folders
-
-    @cached_property
     def counts(self) -> Counter[str]:
         """How often words occur in the corpora."""
         return read_counts(
@@ -124,15 +122,41 @@ class Reproduction:
             for index, source in enumerate(self.recipe.corpora)
         )
 
-    def runs(self) -> Iterator[tuple[EvaluatedSystem, int, str]]:
-        """Yields each system with each of its seeds and the model it takes; what is not trained here has one seed."""
+    def runs(self) -> Iterator[tuple[EvaluatedSystem, int]]:
+        """Yields each system with each of its seeds; what is not trained here has one seed."""
         for system in self.systems:
             for seed in self.seeds if system.model in PRESETS else self.seeds[:1]:
-                yield system, seed, self.model_of(system, seed)
+                yield system, seed
+
+    def training_recipe(self, presets: Sequence[str], seed: int) -> Recipe:
+        """Returns the recipe by which presets are trained."""
+        assert self.recipe.training is not None  # as the constructor has checked
+        output = self.work / "training" / f"seed-{seed}"
+        changes = {"systems": list(presets), "seed": seed, "output": str(output), "encoder": self.recipe.encoder}
+        return Recipe.load(self.recipe.training, changes)
+
+    def describe_model(self, system: EvaluatedSystem, seed: int) -> Any:
+        """Returns what a system's model depends on, as JSON holds it: a preset on how it is trained, so that nothing
+        need be trained to know that a result is up to date; any other on its weights."""
+        if system.model not in PRESETS:
+            return name_model(system.model)
+        settings = asdict(self.training_recipe([system.model], seed))
+        return {name: value for name, value in settings.items() if name not in ("output", "features")}
 
     def model_of(self, system: EvaluatedSystem, seed: int) -> str:
-        """Returns the folder or name of a system's model."""
-        return str(self.trained[seed][system.model]) if system.model in PRESETS else system.model
+        """Returns the folder or name of a system's model, which is trained if it is a preset."""
+        if system.model not in PRESETS:
+            return system.model
+        if seed not in self._trained:
+            presets = dict.fromkeys(each.model for each in self.systems if each.model in PRESETS)
+            command = f"bertram train {self.recipe.training} --set seed={seed}"
+            recipe = self.training_recipe(list(presets), seed)
+            self._trained[seed] = train_recipe(recipe, command=command, show_progress=self.show_progress)
+        return str(self._trained[seed][system.model])
+
+    def vectors_of(self, system: EvaluatedSystem, seed: int) -> VectorSource:
+        """Returns where a system's vectors come from."""
+        return VectorSource(self.model_of(system, seed), self.encoder, self.tokenizer)
 
     def find_contexts(self, sources: Sequence[CorpusSource], words: Iterable[str], folder: Path) -> CorpusContexts:
         """Returns the contexts of words in corpora, which are built in a folder unless they are there."""
@@ -162,38 +186,22 @@ class Reproduction:
         """Recovery of held-out words, for systems that are models."""
         task = self.recipe.recovery
         assert task is not None  # as run has checked
-        words = read_words(task.words, self.lower_case)
-        contexts = {word: texts for word, texts in self.contexts_of(task.corpus, words, "recovery").items() if texts}
-        targets = mean_piece_vectors(self.encoder, self.tokenizer, list(contexts))  # each is one piece
-        rows = ResultRows(self.output / "recovery", command=self.command)
-        results: dict[str, list[dict[str, Any]]] = {}
-        for system, seed, model in self._distinct_models():
-            results.setdefault(system, []).append(
-                rows.make(
-                    system,
-                    seed,
-                    {"task": asdict(task), "model": name_model(model)},
-                    partial(self._recover, model, seed, contexts, targets),
-                )
-            )
+        results = self._make_rows("recovery", task, self._distinct_models(), partial(self._recover, task))
+        number = next(iter(results.values()))[0]["num_words"]
         self._write_lines(
-            "recovery",
-            results,
-            "mrr",
-            title=f"Recovery of {len(contexts)} held-out words",
-            y_label="mean reciprocal rank",
+            "recovery", results, "mrr", title=f"Recovery of {number} held-out words", y_label="mean reciprocal rank"
         )
 
-    def _recover(self, model: str, seed: int, contexts: dict[str, list[str]], targets: WordVectors) -> dict[str, Any]:
-        task = self.recipe.recovery
-        assert task is not None
-        source = VectorSource(model, self.encoder, self.tokenizer)
+    def _recover(self, task: RecoveryTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
+        words = read_words(task.words, self.lower_case)
+        contexts = {word: texts for word, texts in self.contexts_of(task.corpus, words, "recovery").items() if texts}
+        source = self.vectors_of(system, seed)
         assert source.model is not None
         scores = evaluate_recovery(
             source.model,
             source.processor,
             contexts,
-            targets,
+            mean_piece_vectors(self.encoder, self.tokenizer, list(contexts)),  # each is one piece
             vocabulary=self.vocabulary,
             num_contexts=task.num_contexts,
             num_draws=task.num_draws,
@@ -206,42 +214,43 @@ class Reproduction:
         """Similarity as people rate it, for every system."""
         task = self.recipe.similarity
         assert task is not None  # as run has checked
-        pairs = read_rated_pairs(task.pairs)
-        contexts = self.contexts_of(task.corpus, list(dict.fromkeys(pair.rare_word for pair in pairs)), "similarity")
-        known = mean_piece_vectors(self.encoder, self.tokenizer, list(dict.fromkeys(pair.word for pair in pairs)))
-        rows = ResultRows(self.output / "similarity", command=self.command)
-
-        def compute(model: str, seed: int) -> dict[str, Any]:
-            source = VectorSource(model, self.encoder, self.tokenizer)
-            words, induce = source.draws(
-                contexts, max_contexts=max(task.num_contexts), seed=seed, show_progress=self.show_progress
-            )
-            reads_contexts = source.reads_contexts()
-            scores = evaluate_similarity(
-                pairs,
-                known,
-                words,
-                induce,
-                vocabulary_mean=self.vocabulary.mean(dim=0),
-                num_contexts=task.num_contexts if reads_contexts else task.num_contexts[:1],
-                num_draws=task.num_draws if reads_contexts else 1,
-            )
-            return {"scores": [score.to_dict() for score in scores], "reads_contexts": reads_contexts}
-
-        results: dict[str, list[dict[str, Any]]] = {}
-        for system, seed, model in self._distinct_models(with_pieces=True):
-            depends_on = {"task": asdict(task), "model": name_model(model)}
-            row = rows.make(system, seed, depends_on, partial(compute, model, seed))
-            if not row["reads_contexts"]:  # the same whatever the number of contexts
-                row["scores"] = [row["scores"][0] | {"contexts": number} for number in task.num_contexts]
-            results.setdefault(system, []).append(row)
+        systems = self._distinct_models(with_pieces=True)
+        results = self._make_rows("similarity", task, systems, partial(self._rate, task))
+        for row in (row for rows in results.values() for row in rows if not row["reads_contexts"]):
+            # the same whatever the number of contexts
+            row["scores"] = [row["scores"][0] | {"contexts": number} for number in task.num_contexts]
+        first = next(iter(results.values()))[0]
         self._write_lines(
             "similarity",
             results,
             "spearman",
-            title=f"Similarity of {len(contexts)} rare words, {len(pairs)} pairs",
+            title=f"Similarity of {first['num_words']} rare words, {first['num_pairs']} pairs",
             y_label="Spearman's rank correlation",
         )
+
+    def _rate(self, task: SimilarityTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
+        pairs = read_rated_pairs(task.pairs)
+        contexts = self.contexts_of(task.corpus, list(dict.fromkeys(pair.rare_word for pair in pairs)), "similarity")
+        source = self.vectors_of(system, seed)
+        words, induce = source.draws(
+            contexts, max_contexts=max(task.num_contexts), seed=seed, show_progress=self.show_progress
+        )
+        reads_contexts = source.reads_contexts()
+        scores = evaluate_similarity(
+            pairs,
+            mean_piece_vectors(self.encoder, self.tokenizer, list(dict.fromkeys(pair.word for pair in pairs))),
+            words,
+            induce,
+            vocabulary_mean=self.vocabulary.mean(dim=0),
+            num_contexts=task.num_contexts if reads_contexts else task.num_contexts[:1],
+            num_draws=task.num_draws if reads_contexts else 1,
+        )
+        return {
+            "num_words": len(contexts),
+            "num_pairs": len(pairs),
+            "reads_contexts": reads_contexts,
+            "scores": [score.to_dict() for score in scores],
+        }
 
     def run_wnlampro(self) -> None:
         """Clozes about rare words, for every system."""
@@ -261,13 +270,39 @@ class Reproduction:
                 self.output / "rarified" / name, f"Rarified {task.name}", self.systems, answers, command=self.command
             )
 
-    def _distinct_models(self, *, with_pieces: bool = False) -> Iterator[tuple[str, int, str]]:
+    def _distinct_models(self, *, with_pieces: bool = False) -> Iterator[tuple[EvaluatedSystem, int]]:
         """Yields the systems whose vectors differ: how vectors are injected does not change them."""
         seen = set()
-        for system, seed, model in self.runs():
-            if (model, seed) not in seen and model != PLAIN and (with_pieces or model != PIECES):
-                seen.add((model, seed))
-                yield system.name, seed, model
+        for system, seed in self.runs():
+            if (system.model, seed) not in seen and system.model != PLAIN and (with_pieces or system.model != PIECES):
+                seen.add((system.model, seed))
+                yield system, seed
+
+    def _make_rows(
+        self,
+        name: str,
+        task: Any,
+        runs: Iterable[tuple[EvaluatedSystem, int]],
+        compute: Callable[[EvaluatedSystem, int], dict[str, Any]],
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Returns the rows of each system; those that are there and up to date are not computed.
+
+        Raises:
+            ValueError: If there are none.
+        """
+        rows = ResultRows(self.output / name, command=self.command)
+        results: dict[str, list[dict[str, Any]]] = {}
+        for system, seed in runs:
+            depends_on = {
+                "task": asdict(task),
+                "encoder": name_model(self.recipe.encoder),
+                "model": self.describe_model(system, seed),
+            }
+            row = rows.make(system.name, seed, depends_on, partial(compute, system, seed))
+            results.setdefault(system.name, []).append(row)
+        if not results:
+            raise ValueError(f"{name}: expected a system with vectors of its own; the plain model has none.")
+        return results
 
     def _write_lines(
         self, name: str, results: dict[str, list[dict[str, Any]]], key: str, *, title: str, y_label: str

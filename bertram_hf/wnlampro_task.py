@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from datasets import load_dataset
-from transformers import AutoModelForMaskedLM, PreTrainedModel
+from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from .evaluated_systems import PLAIN, EvaluatedSystem, VectorSource, name_model
+from .evaluated_systems import PLAIN, EvaluatedSystem, name_model
 from .evaluation_recipe import WnlamproTask
 from .injection import BertramEmbeddingInjector
 from .markdown_table import format_rows
@@ -20,7 +20,7 @@ from .pieces import PieceReader
 from .rare_words import normalize_spelling
 from .result_rows import ResultRows, write_json
 from .training_data import vocabulary_words
-from .wnlampro import WnlamproEntry, read_wnlampro, write_wnlampro
+from .wnlampro import WnlamproEntry, drop_frequent_corruptions, parse_entry, read_wnlampro, write_wnlampro
 from .wnlampro_builder import build_probe
 from .wnlampro_scoring import evaluate_wnlampro, paired_t_test
 from .wordnet import open_wordnet
@@ -44,18 +44,34 @@ class WnlamproEvaluation:
     @cached_property
     def entries(self) -> list[WnlamproEntry]:
         """The test entries whose keywords are rare enough; of the given file, or built from WordNet and counts."""
-        path = Path(self.task.probe or self.folder / "probe.txt")
-        if self.task.probe is None:
-            probe = build_probe(
-                open_wordnet(),
-                self.run.counts,
-                vocabulary_words(PieceReader(self.run.tokenizer)),
-                max_entries=self.task.max_entries,
-                show_progress=self.run.show_progress,
+        if self.task.probe is not None:
+            entries = read_wnlampro(self.task.probe, "test")
+        else:
+            depends_on = {"max_entries": self.task.max_entries, **self._settings}
+            row = ResultRows(self.run.output / "wnlampro" / "probe").make("built", 0, depends_on, self._build)
+            entries = drop_frequent_corruptions(
+                entry for entry in map(parse_entry, row["entries"]) if entry.split == "test"
             )
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_wnlampro(probe.entries, path)
-        return [entry for entry in read_wnlampro(path, "test") if entry.band in self.task.bands]
+        return [entry for entry in entries if entry.band in self.task.bands]
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        recipe = self.run.recipe
+        return {"corpora": [asdict(source) for source in recipe.corpora], "encoder": name_model(recipe.encoder)}
+
+    def _build(self) -> dict[str, Any]:
+        """Builds a probe and returns it in the published format."""
+        probe = build_probe(
+            open_wordnet(),
+            self.run.counts,
+            vocabulary_words(PieceReader(self.run.tokenizer)),
+            max_entries=self.task.max_entries,
+            show_progress=self.run.show_progress,
+        )
+        path = self.folder / "probe.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_wnlampro(probe.entries, path)
+        return {"entries": path.read_text(encoding="utf-8").splitlines()}
 
     @cached_property
     def model_name(self) -> str:
@@ -96,35 +112,36 @@ class WnlamproEvaluation:
 
     def evaluate(self, rows: ResultRows) -> dict[str, list[dict[str, Any]]]:
         """Returns the scores of each system, for each of its seeds; what is indomain has no texts here."""
-        settings = {
-            "entries": [str((entry.id, entry.keyword, entry.targets)) for entry in self.entries],
-            "corpora": [asdict(source) for source in self.run.recipe.corpora],
-            "max_contexts": self.run.recipe.max_contexts,
-            "masked_lm": name_model(self.model_name),
-        }
         results: dict[str, list[dict[str, Any]]] = {}
-        for system, seed, name in self.run.runs():
+        for system, seed in self.run.runs():
             if not system.indomain:
-                depends_on = settings | {"system": asdict(system), "model": name_model(name)}
-                row = rows.make(system.name, seed, depends_on, partial(self._ask, system, name))
+                depends_on = {
+                    "task": asdict(self.task),
+                    "entries": [str((entry.id, entry.keyword, entry.targets)) for entry in self.entries],
+                    "max_contexts": self.run.recipe.max_contexts,
+                    "masked_lm": None if self.task.model is None else name_model(self.task.model),
+                    "system": asdict(system),
+                    "model": self.run.describe_model(system, seed),
+                    **self._settings,
+                }
+                row = rows.make(system.name, seed, depends_on, partial(self._ask, system, seed))
                 results.setdefault(system.name, []).append(row)
         return results
 
-    def _ask(self, system: EvaluatedSystem, name: str) -> dict[str, Any]:
+    def _ask(self, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
         """Scores the masked language model with one system's vectors."""
-        if name == PLAIN:
-            scores = evaluate_wnlampro(
-                self.model, self.run.tokenizer, self.entries, show_progress=self.run.show_progress
-            )
-            return scores.to_dict()
-        source = VectorSource(name, self.run.encoder, self.run.tokenizer)
-        vectors = source.induce(self.contexts, show_progress=self.run.show_progress)
+        if system.model == PLAIN:
+            return self._score(self.model, self.run.tokenizer)
+        vectors = self.run.vectors_of(system, seed).induce(self.contexts, show_progress=self.run.show_progress)
         injector = BertramEmbeddingInjector(self.model, self.run.tokenizer, vectors, mode=system.mode)
         try:
-            scores = evaluate_wnlampro(injector, injector.tokenizer, self.entries, show_progress=self.run.show_progress)
+            scores = self._score(injector, injector.tokenizer)
         finally:
             injector.remove()
-        return scores.to_dict() | {"words": len(self.contexts), "words_without_vector": len(vectors.failed)}
+        return scores | {"words": len(self.contexts), "words_without_vector": len(vectors.failed)}
+
+    def _score(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+        return evaluate_wnlampro(model, tokenizer, self.entries, show_progress=self.run.show_progress).to_dict()
 
     def write(self, path: Path, results: Mapping[str, Sequence[Mapping[str, Any]]], *, command: str | None) -> None:
         """Writes the table of the paper: MRR of each system for each band, as Markdown and JSON.

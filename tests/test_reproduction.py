@@ -2,6 +2,7 @@ import json
 import random
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -89,12 +90,15 @@ def test_every_system_is_evaluated_and_a_second_run_computes_nothing(recipe, cap
             assert min(image.size) > 300
     before = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
     times = {path: path.stat().st_mtime_ns for path in results.rglob("*.json")}
+    # Results are enough: elsewhere, without anything that was made on the way, nothing is trained.
+    assert main(["reproduce", str(recipe), "--set", f"work={recipe.parent / 'elsewhere'}"]) == 0
+    assert not (recipe.parent / "elsewhere").exists()
+    assert {path: path.stat().st_mtime_ns for path in results.rglob("*.json")} == times
     assert main(["reproduce", str(recipe)]) == 0
     assert {path: path.read_bytes() for path in results.rglob("*") if path.is_file()} == before
-    assert {path: path.stat().st_mtime_ns for path in results.rglob("*.json")} == times
 
 
-def test_rarified_set_is_classified_by_every_system(recipe, tmp_path):
+def test_rarified_set_is_classified_by_every_system(recipe, tmp_path, capsys):
     words = ["river", "forest", "lake", "valley", "town", "tower"]
     draw = random.Random(0)
     lines = ["text\tlabel"]
@@ -144,9 +148,18 @@ def test_rarified_set_is_classified_by_every_system(recipe, tmp_path):
     for name in ("tiny-news-by-count.png", "tiny-news-gain.png"):
         with Image.open(folder / name) as image:
             assert min(image.size) > 300
-    before = {path: path.stat().st_mtime_ns for path in (folder / "tiny-news").iterdir()}
-    assert main(arguments) == 0
-    assert {path: path.stat().st_mtime_ns for path in (folder / "tiny-news").iterdir()} == before
+    (texts,) = read_rows(folder / "tiny-news" / "texts").values()
+    assert texts["rarification"]["num_rarified"] == len(plain["correct"]) == len(texts["originals"])
+    before = {path: path.stat().st_mtime_ns for path in (folder / "tiny-news").rglob("*.json")}
+    elsewhere = ["--set", f"work={tmp_path / 'elsewhere'}"]
+    assert main([*arguments, *elsewhere]) == 0
+    assert not (tmp_path / "elsewhere").exists()
+    assert {path: path.stat().st_mtime_ns for path in (folder / "tiny-news").rglob("*.json")} == before
+    plain_path = folder / "tiny-news" / "tiny-bert-seed-0.json"
+    plain_path.write_text(json.dumps(plain | {"texts": "of another set"}))
+    capsys.readouterr()
+    assert main(arguments) == 1
+    assert "seed 0, are of different rarified sets of Tiny News" in capsys.readouterr().err
 
 
 PROBE = """a\ttest\tkumquat (n,2.10,3)\thypernym\triver (n,5.00,900)
@@ -194,7 +207,9 @@ def test_masked_language_model_is_trained_and_asked_with_every_system(recipe, tm
     assert "| model | seeds | rare (3) | medium (2) |" in table
     assert "| tiny BERT | 1 |" in table
     before = {file: file.stat().st_mtime_ns for file in (tmp_path / "results" / "wnlampro").iterdir()}
-    assert main(["reproduce", str(path), "--only", "wnlampro"]) == 0
+    elsewhere = ["--set", f"work={tmp_path / 'elsewhere'}"]
+    assert main(["reproduce", str(path), "--only", "wnlampro", *elsewhere]) == 0
+    assert not (tmp_path / "elsewhere").exists()
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "results" / "wnlampro").iterdir()} == before
 
     other = tmp_path / "other"
@@ -269,9 +284,23 @@ def test_figure_without_scores_is_refused(tmp_path):
 
 def test_trained_models_serve_all_tasks(recipe):
     run = Reproduction(EvaluationRecipe.load(recipe), systems=["BERTRAM-shallow"], seeds=[0], show_progress=False)
-    ((system, seed, model),) = run.runs()
+    ((system, seed),) = run.runs()
     assert (system.name, seed) == ("BERTRAM-shallow", 0)
+    model = run.model_of(system, seed)
+    assert model.endswith("seed-0/bertram-shallow")
     assert json.loads(
         (recipe.parent / "work" / "training" / "seed-0" / "bertram-shallow" / "training.json").read_text()
     )
-    assert model.endswith("seed-0/bertram-shallow")
+    assert run.describe_model(system, 0) != run.describe_model(system, 1)
+    longer = EvaluationRecipe.load(recipe, {"training": str(write_longer(recipe))})
+    assert Reproduction(longer, systems=["BERTRAM-shallow"]).describe_model(system, 0) != run.describe_model(system, 0)
+
+
+def write_longer(recipe):
+    """Writes a training recipe of more epochs."""
+    content = yaml.safe_load(recipe.read_text())
+    training = yaml.safe_load(Path(content["training"]).read_text())
+    training["form"]["trainer"]["num_train_epochs"] = 7
+    path = recipe.parent / "longer.yaml"
+    path.write_text(yaml.safe_dump(training))
+    return path
