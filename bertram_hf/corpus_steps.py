@@ -30,7 +30,7 @@ from .corpus_files import (
 )
 from .corpus_settings import CorpusSettings
 from .rare_words import split_words
-from .sentence_sampling import MAX_CHARACTERS, SentenceSampler, estimate_distinct, smallest_keys
+from .sentence_sampling import MAX_CHARACTERS, SentenceSampler, add_to_sketch, estimate_distinct, smallest_keys
 from .sentences import split_sentences
 from .word_scanning import MAX_WORD_LENGTH, counting_pattern
 
@@ -200,7 +200,9 @@ class Publish(PipelineStep):
         merges = [read_json(path) for path in self.settings.folder("merge").glob("*.json")]
         missing = sorted(word for merge in merges for word in merge["missing"])
         num_usable = totals["num_sentences"] - totals["num_short_sentences"]
-        sketches = [np.load(path) for path in self.settings.folder("sample").glob("*.npy")]
+        sketch = np.zeros(0, np.uint64)
+        for path in self.settings.folder("sample").glob("*.npy"):
+            sketch = add_to_sketch(sketch, np.load(path))
         names = (
             "num_documents num_empty_documents num_invalid_lines num_long_lines num_occurrences num_numbers "
             "num_long_words num_sentences num_short_sentences num_cut_sentences num_overlong_sentences"
@@ -210,7 +212,7 @@ class Publish(PipelineStep):
             self.described
             | {name: totals[name] for name in names.split()}
             | {
-                "num_duplicate_sentences": max(0, num_usable - estimate_distinct(np.concatenate(sketches))),
+                "num_duplicate_sentences": max(0, num_usable - estimate_distinct(sketch)),
                 "num_different_words": sum(pq.read_metadata(path).num_rows for path in result.glob("counts/*")),
                 "num_words": sum(pq.read_metadata(path).num_rows for path in result.glob("contexts/*")),
                 "num_contexts": sum(merge["num_contexts"] for merge in merges),

@@ -135,16 +135,11 @@ class SentenceSampler:
         self._row_texts += [self._texts[index] for index in used]
         self._num_rows += len(texts)
         self._num_characters += sum(len(self._texts[index]) for index in used)
-        self._add_to_sketch(np.array(self._sketched, np.uint64))
+        self.sketch = add_to_sketch(self.sketch, np.array(self._sketched, np.uint64))
         self._texts, self._tokens, self._lengths, self._term_rows, self._sketched = [], [], [], [], []
         # With many words, more rows, since writing some goes through all keys that are kept.
         if self._num_rows > max(MAX_ROWS, len(self.kept[0]) // 4) or self._num_characters > MAX_CHARACTERS:
             self._write_rows()
-
-    def _add_to_sketch(self, hashes: np.ndarray) -> None:
-        if len(self.sketch) == SKETCH_SIZE:
-            hashes = hashes[hashes < self.sketch[-1]]
-        self.sketch = np.unique(np.concatenate([self.sketch, hashes]))[:SKETCH_SIZE]
 
     def _write_rows(self) -> None:
         """Writes the sentences that are still in their words' samples, and sets the limit for those to come."""
@@ -236,7 +231,13 @@ def smallest_keys(ids: np.ndarray, keys: np.ndarray, limit: int) -> np.ndarray:
     return order[ranks < limit]
 
 
+def add_to_sketch(sketch: np.ndarray, hashes: np.ndarray) -> np.ndarray:
+    """Returns the smallest different hashes, sorted, of a sketch and of more."""
+    if len(sketch) == SKETCH_SIZE:
+        hashes = hashes[hashes < sketch[-1]]
+    return np.unique(np.concatenate([sketch, hashes]))[:SKETCH_SIZE]
+
+
 def estimate_distinct(sketch: np.ndarray) -> int:
     """Returns how many different hashes there were, from the smallest ones; exact if these are all."""
-    smallest = np.unique(sketch)[:SKETCH_SIZE]
-    return len(smallest) if len(smallest) < SKETCH_SIZE else int((SKETCH_SIZE - 1) * 2.0**64 / float(smallest[-1]))
+    return len(sketch) if len(sketch) < SKETCH_SIZE else int((SKETCH_SIZE - 1) * 2.0**64 / float(sketch[-1]))
