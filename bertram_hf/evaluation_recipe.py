@@ -55,6 +55,7 @@ class WnlamproTask:
         max_steps: Steps of that training.
         probe: A file in the format of WNLaMPro; by default one is built from WordNet and the counts of `corpora`.
         max_entries: Of the built one, for each relation and frequency band.
+        wordnet: Folder of WordNet's plain files for it; by default where WordNet is installed.
         bands: The frequency bands that are asked.
     """
 
@@ -63,6 +64,7 @@ class WnlamproTask:
     max_steps: int = 1000
     probe: str | None = None
     max_entries: int = 250
+    wordnet: str | None = None
     bands: list[str] = field(default_factory=lambda: ["rare", "medium"])
 
     def __post_init__(self) -> None:

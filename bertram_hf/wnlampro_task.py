@@ -62,7 +62,7 @@ class WnlamproEvaluation:
     def _build(self) -> dict[str, Any]:
         """Builds a probe and returns it in the published format."""
         probe = build_probe(
-            open_wordnet(),
+            open_wordnet(self.task.wordnet),
             self.run.counts,
             vocabulary_words(PieceReader(self.run.tokenizer)),
             max_entries=self.task.max_entries,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from linked_wordnet import write_linked_wordnet
 from tiny_training import HELDOUT, make_sentences, write_encoder, write_recipe
 
 pytest.importorskip("datatrove")
@@ -19,6 +20,7 @@ from bertram_hf.evaluation_recipe import EvaluationRecipe
 from bertram_hf.figures import Point, draw_lines
 from bertram_hf.reproduction import Reproduction
 from bertram_hf.result_rows import ResultRows, file_name
+from bertram_hf.wnlampro import parse_entry
 from bertram_hf.wnlampro_task import average_ranks, compare_ranks
 
 PAIRS = "river\tkumquat\t7.0\nforest\tquokka\t2.5\nlake\tzebra\t4.0\nvalley\tkumquat\t6.0\ntown\tquokka\t1.0\n"
@@ -221,6 +223,30 @@ def test_masked_language_model_is_trained_and_asked_with_every_system(recipe, tm
     capsys.readouterr()
     assert main([*arguments, "--set", "wnlampro.texts=[]"]) == 1
     assert "expected the input embeddings of" in capsys.readouterr().err
+
+
+def test_probe_is_built_from_wordnet_and_the_corpora(recipe, tmp_path):
+    pytest.importorskip("wordfreq")
+    sentences = ["the dog and the horse near the old tree", "a warm day and a cold night"]
+    lines = [f"{sentence} {number}" for number in range(120) for sentence in sentences]
+    (tmp_path / "text.txt").write_text("\n".join([*lines, *["one quokka in the garden with a dog"] * 3]) + "\n")
+    write_linked_wordnet(tmp_path / "wordnet")
+    fields = {
+        "output": str(tmp_path / "results"),
+        "work": str(tmp_path / "work"),
+        "wnlampro": {"texts": [str(tmp_path / "text.txt")], "max_steps": 2, "wordnet": str(tmp_path / "wordnet")},
+        "corpora": [{"inputs": [str(tmp_path / "text.txt")]}],
+        "systems": [{"name": "plain", "model": "plain"}],
+    }
+    path = tmp_path / "evaluation.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(recipe.read_text()) | fields))
+    assert main(["reproduce", str(path), "--only", "wnlampro"]) == 0
+    (built,) = read_rows(tmp_path / "results" / "wnlampro" / "probe").values()
+    entries = [parse_entry(line) for line in built["entries"]]
+    assert any(entry.keyword.word == "quokka" and entry.relation == "cohyponym" for entry in entries)
+    asked = [entry.id for entry in entries if entry.split == "test" and entry.band != "frequent"]
+    (row,) = read_rows(tmp_path / "results" / "wnlampro").values()
+    assert set(row["reciprocal_ranks"]) == set(asked)
 
 
 def test_ranks_are_averaged_over_seeds_and_compared_by_entry():
