@@ -2,15 +2,10 @@ import dataclasses
 import gzip
 import json
 import os
-import pickle
-import random
 import re
-import shutil
-import signal
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +14,12 @@ import pytest
 from datasets import Dataset, disable_progress_bars, load_dataset
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_corpus import QUIET, contexts_of, read_output, write_corpus
 from tiny_models import ORIGINAL
 from transformers import AutoProcessor
 
 from bertram_hf.cli import build_parser
 from bertram_hf.corpus import CorpusSummary, build_corpus, load_contexts, load_counts, read_counts
-from bertram_hf.corpus_inputs import list_pieces
-from bertram_hf.corpus_settings import CorpusSettings
 from bertram_hf.rare_words import split_words
 from bertram_hf.sentences import split_sentences
 from bertram_hf.word_matching import normalize_text
@@ -33,32 +27,7 @@ from bertram_hf.word_scanning import counting_pattern
 
 pytest.importorskip("datatrove")
 
-from bertram_hf.corpus_executors import plan_phases, slurm_executors
-from bertram_hf.sentence_sampling import SentenceSampler, hash_text, mix_keys
-
-WORDS = [
-    "kumquat",
-    "lemon",
-    "Melon",
-    "covid-19",
-    "don't",
-    "well-known",
-    "_pear_",
-    "42",
-    "café",
-    "naïve",
-    "New",
-    "York",
-    "C++",
-    "fig,",
-    "grape.",
-]
-QUIET = {"show_progress": False, "lower_case": True}
-
-
-def make_settings(**changes):
-    settings = CorpusSettings("", True, "auto", "text", 1, None, 64, 4, 50, 0, 2)
-    return dataclasses.replace(settings, **changes)
+from bertram_hf.sentence_sampling import hash_text, mix_keys
 
 
 @pytest.fixture(autouse=True)
@@ -70,32 +39,6 @@ def datasets_cache(tmp_path, monkeypatch):
 def key_of(sentence, word, seed):
     hashes = (np.array([hash_text(text, seed)], np.uint64) for text in (sentence, word))
     return int(mix_keys(*hashes)[0])
-
-
-def write_corpus(folder, *, num_files=4, num_lines=60, seed=0):
-    """Writes files of sentences, some of them more than once, some too short or too long."""
-    generator = random.Random(seed)
-    folder.mkdir(parents=True, exist_ok=True)
-    texts = []
-    for number in range(num_files):
-        lines = []
-        for _ in range(num_lines):
-            words = generator.choices(WORDS, k=generator.choice([2, 4, 5, 6, 12, 70]))
-            lines.append(" ".join(words) + generator.choice([".", "!", "? Yes."]))
-        lines += lines[:10]
-        texts.append("\n".join(lines))
-        (folder / f"{number}.txt").write_text(texts[-1] + "\n", encoding="utf-8")
-    return texts
-
-
-def read_output(folder):
-    """Returns all files of a corpus with their bytes."""
-    folder = Path(folder)
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-def contexts_of(folder):
-    return {row["word"]: row["contexts"] for row in load_contexts(folder)}
 
 
 def test_counts_are_those_of_split_words(tmp_path):
@@ -176,89 +119,11 @@ def test_long_sentence_becomes_a_window_around_the_word(tmp_path):
     assert samples["w199x"] == [" ".join(words[150:])]
 
 
-def test_samples_are_uniform_over_different_sentences_and_independent():
-    sentences = [f"the kumquat number s{i} is here" for i in range(20)]
-    drawn, both = Counter(), 0
-    for seed in range(200):
-        settings = make_settings(max_contexts=5, seed=seed, num_parts=1)
-        writer = MemoryWriter()
-        sampler = SentenceSampler(["kumquat", "number"], settings, writer)
-        for sentence in sentences + sentences[:10] * 3:
-            sampler.add(sentence)
-        sampler.flush()
-        samples = writer.texts_by_id()
-        assert [len(set(texts)) for texts in samples.values()] == [5, 5]
-        drawn.update(samples[0])
-        both += len({*samples[0]} & {*samples[1]})
-    expected = 200 * 5 / 20
-    chi_square = sum((drawn[sentence] - expected) ** 2 / expected for sentence in sentences)
-    assert chi_square < 43.8  # 99.9 % of 19 degrees of freedom
-    assert 200 < both < 300  # 1.25 of 5 are common to two independent samples
-
-
-class MemoryWriter:
-    """Takes what the sampler would write to a file."""
-
-    def __init__(self):
-        self.batches = []
-
-    def write(self, columns):
-        self.batches.append(columns)
-
-    def texts_by_id(self):
-        samples = {}
-        for ids, _, texts in self.batches:
-            for row, text in zip(ids.to_pylist(), texts.to_pylist(), strict=True):
-                samples.setdefault(row, []).append(text)
-        return samples
-
-
-def test_memory_of_the_sampler_is_bounded_by_the_samples(monkeypatch):
-    monkeypatch.setattr("bertram_hf.sentence_sampling.BATCH_SIZE", 16)
-    monkeypatch.setattr("bertram_hf.sentence_sampling.MAX_ROWS", 64)
-    sentences = [f"the kumquat number s{i} is here" for i in range(2000)]
-    samples, sizes = [], []
-    for part in (sentences, sentences[::-1], sentences[:1]):
-        writer = MemoryWriter()
-        sampler = SentenceSampler(["kumquat", "number"], make_settings(max_contexts=5, num_parts=1), writer)
-        for sentence in part:
-            sampler.add(sentence)
-        sampler.flush()
-        samples.append(writer)
-        sizes.append(len(sampler.kept[0]))
-    assert sizes == [10, 10, 2]
-    assert 10 < sum(len(batch[0]) for batch in samples[0].batches) < 400  # of 4,000 that were seen
-    final = [smallest_texts(writer, 5) for writer in samples]
-    assert final[0] == final[1]
-
-
-def smallest_texts(writer, limit):
-    rows = sorted((i, k, t) for ids, keys, texts in writer.batches for i, k, t in zip(ids, keys, texts, strict=True)
-                  for i, k, t in [(i.as_py(), k.as_py(), t.as_py())])  # fmt: skip
-    return {row: [text for i, _, text in rows if i == row][:limit] for row in {i for i, _, _ in rows}}
-
-
 @given(st.text(st.sampled_from("aN't-19_ é\u0301\u0939\u093f’İ"), max_size=30))
 def test_tokens_hold_the_words_of_split_words(text):
     text = normalize_text(text)
     tokens = counting_pattern(text).findall(text)
     assert [word for token in tokens for word in split_words(token)] == list(split_words(text))
-
-
-def test_result_does_not_depend_on_workers_or_the_split_into_files(tmp_path, monkeypatch):
-    texts = write_corpus(tmp_path / "in")
-    build_corpus(tmp_path / "in", tmp_path / "one", min_count=5, num_parts=2, **QUIET)
-    one = read_output(tmp_path / "one")
-    monkeypatch.setattr("bertram_hf.corpus_inputs.PIECE_SIZE", 3000)
-    assert len(list_pieces(tmp_path / "in")) > 8
-    build_corpus(tmp_path / "in", tmp_path / "many", min_count=5, num_parts=2, num_workers=2, **QUIET)
-    assert read_output(tmp_path / "many") == one
-    (tmp_path / "joined.txt").write_text("\n".join(reversed(texts)) + "\n", encoding="utf-8")
-    build_corpus(tmp_path / "joined.txt", tmp_path / "joined", min_count=5, num_parts=2, **QUIET)
-    joined = read_output(tmp_path / "joined")
-    assert {name: joined[name] for name in joined if name != "corpus.json"} == {
-        name: one[name] for name in one if name != "corpus.json"
-    }
 
 
 def test_all_formats_give_the_same(tmp_path):
@@ -277,119 +142,6 @@ def test_all_formats_give_the_same(tmp_path):
         output = read_output(tmp_path / f"out{number}")
         results.append({name: content for name, content in output.items() if name != "corpus.json"})
     assert all(result == results[0] for result in results)
-
-
-def test_ray_cluster_with_two_workers_gives_the_same(tmp_path, monkeypatch):
-    ray = pytest.importorskip("ray")
-    write_corpus(tmp_path / "in", num_files=2)
-    monkeypatch.setattr("bertram_hf.corpus_inputs.PIECE_SIZE", 20_000)
-    build_corpus(tmp_path / "in", tmp_path / "local", min_count=5, num_parts=1, **QUIET)
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    try:
-        options = {"mem_per_cpu_gb": 0.5}
-        build_corpus(
-            tmp_path / "in", tmp_path / "ray", min_count=5, num_parts=1, executor="ray", num_workers=2,
-            executor_options=options, **QUIET,
-        )  # fmt: skip
-    finally:
-        ray.shutdown()
-    assert read_output(tmp_path / "ray") == read_output(tmp_path / "local")
-
-
-def test_slurm_jobs_can_be_made_and_pickled(tmp_path, monkeypatch):
-    import dill
-
-    write_corpus(tmp_path / "in")
-    monkeypatch.setattr("bertram_hf.corpus_inputs.PIECE_SIZE", 3000)
-    settings = make_settings(work=str(tmp_path / ".work"))
-    phases = plan_phases(list_pieces(tmp_path / "in"), settings, {})
-    executors = slurm_executors(phases, settings, num_workers=4, options={"partition": "cpu", "time": "1:00:00"})
-    assert [executor.depends for executor in executors] == [None, *executors[:-1]]
-    assert "--array=0-1%2" in executors[1].get_launch_file_contents(executors[1].get_sbatch_args(2), "run")
-    assert len(dill.loads(dill.dumps(executors[2])).pipeline) == 2
-    assert pickle.loads(pickle.dumps(settings)) == settings
-    with pytest.raises(ValueError, match="needs executor_options"):
-        build_corpus(tmp_path / "in", tmp_path / "out", executor="slurm", **QUIET)
-
-
-def run_until_killed(num_files, folder, output):
-    """Builds a corpus in a process that gets kill -9 before it finishes its n-th file. Returns whether it did."""
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        replace, calls = os.replace, iter(range(num_files))
-
-        def replace_or_die(*paths):
-            if next(calls, None) is None:
-                os.killpg(0, signal.SIGKILL)
-            replace(*paths)
-
-        os.replace = replace_or_die
-        build_corpus(folder, output, min_count=5, num_parts=2, **QUIET)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-
-
-def test_killed_run_is_resumed_with_the_same_result(tmp_path, monkeypatch):
-    write_corpus(tmp_path / "in", num_lines=20)
-    monkeypatch.setattr("bertram_hf.corpus_inputs.PIECE_SIZE", 8000)
-    build_corpus(tmp_path / "in", tmp_path / "whole", min_count=5, num_parts=2, **QUIET)
-    whole = read_output(tmp_path / "whole")
-    build_corpus(tmp_path / "in", tmp_path / "last", min_count=5, num_parts=2, seed=1, **QUIET)
-    num_killed = 0
-    for num_files in (0, 4, 8, 12, 16, *range(19, 40)):
-        output = tmp_path / f"out{num_files}"
-        shutil.copytree(tmp_path / "last", output)  # the result of other settings, which is to be replaced
-        was_killed = run_until_killed(num_files, tmp_path / "in", output)
-        num_killed += was_killed
-        if was_killed:
-            build_corpus(tmp_path / "in", output, min_count=5, num_parts=2, **QUIET)
-        assert read_output(output) == whole
-        if not was_killed:
-            break
-    assert num_killed > 10
-
-
-def test_unfinished_work_of_other_settings_is_not_mixed_in(tmp_path, monkeypatch, caplog):
-    write_corpus(tmp_path / "in")
-    build_corpus(tmp_path / "in", tmp_path / "whole", min_count=5, seed=1, **QUIET)
-    with monkeypatch.context() as patch:
-        patch.setattr("bertram_hf.corpus_steps.MergeContexts.run", lambda *args: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            build_corpus(tmp_path / "in", tmp_path / "out", min_count=5, seed=0, **QUIET)
-    assert (tmp_path / "out" / ".work").is_dir()
-    build_corpus(tmp_path / "in", tmp_path / "out", min_count=5, seed=1, **QUIET)
-    assert "beginning anew" in caplog.text
-    assert read_output(tmp_path / "out") == read_output(tmp_path / "whole")
-    build_corpus(tmp_path / "in", tmp_path / "out", min_count=5, seed=1, **QUIET)
-    assert "nothing to do" in caplog.text
-
-
-DISK_FULL = """
-import resource, sys
-from bertram_hf.corpus import build_corpus
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-try:
-    build_corpus(sys.argv[1], sys.argv[2], lower_case=True, words=["kumquat", "lemon"], max_contexts=5000, num_parts=1,
-                 show_progress=False)
-except OSError as error:
-    print(error)
-"""
-
-
-def test_full_disk_leaves_the_earlier_output_intact(tmp_path):
-    write_corpus(tmp_path / "in")
-    build_corpus(tmp_path / "in", tmp_path / "out", min_count=5, **QUIET)
-    before = read_output(tmp_path / "out")
-    generator = random.Random(0)
-    lines = [f"a kumquat and a lemon {generator.getrandbits(128):x} here" for _ in range(3000)]
-    (tmp_path / "in" / "large.txt").write_text("\n".join(lines))
-    command = [sys.executable, "-c", DISK_FULL, str(tmp_path / "in"), str(tmp_path / "out")]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert f"Could not write to {tmp_path / 'out'}: File too large" in said
-    after = read_output(tmp_path / "out")
-    assert {name: after[name] for name in before} == before
-    assert CorpusSummary.load(tmp_path / "out").num_words > 2
 
 
 def test_bad_files_are_told(tmp_path):
