@@ -17,7 +17,7 @@ from .piece_vectors import mean_piece_vectors
 from .processing_bertram import BertramProcessor
 from .word_vectors import WordVectors
 
-PLAIN, PIECES = "plain", "pieces"
+PLAIN, PIECES, ORIGINAL = "plain", "pieces", "original"
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,9 @@ class EvaluatedSystem:
 
     Args:
         name: The name that tables and figures show.
-        model: `"plain"` for the classifier as it is; `"pieces"` for the mean of a word's pieces; a preset that the
-            training recipe trains, such as `"bertram-add"`; or the folder or Hub name of a trained model.
+        model: `"plain"` for the model as it is; `"pieces"` for the mean of a word's pieces; a preset that the training
+            recipe trains, such as `"bertram-add"`; the folder or Hub name of a trained model; or `"original"`, in
+            rarified data only, for the vector of the word that was replaced, which no system can know: a bound.
         mode: How vectors are injected: `"replace"` or `"slash"`.
         indomain: Whether the texts of the test set, without labels, serve as contexts too.
     """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .evaluated_systems import PLAIN, EvaluatedSystem
+from .evaluated_systems import ORIGINAL, PLAIN, EvaluatedSystem
 from .figures import Point, draw_lines
 from .markdown_table import format_rows
 from .paired_scores import accuracy_below, compare_systems, format_comparison, gain_by_band
@@ -51,22 +51,31 @@ def write_accuracies(
         answers: Of each seed.
         command: The command, for the record.
     """
+    rivals = [system.name for system in systems if system.model != ORIGINAL]
     compared = {
         subset: compare_systems(
-            [{name: correct[seed.subsets[subset]] for name, correct in seed.correct.items()} for seed in answers],
+            [{name: seed.correct[name][seed.subsets[subset]] for name in rivals} for seed in answers],
             [list(compress(seed.originals, seed.subsets[subset])) for seed in answers],
         )
         for subset in answers[0].subsets
     }
     sizes = {subset: round(np.mean([seed.subsets[subset].sum() for seed in answers])) for subset in compared}
+
+    def format_accuracy(name: str, subset: str) -> str:
+        if name in rivals:
+            return format_comparison(compared[subset].get(name))
+        accuracies = [seed.correct[name][seed.subsets[subset]].mean() for seed in answers if seed.subsets[subset].any()]
+        return f"{100 * np.mean(accuracies):.1f}" if accuracies else ""
+
     rows = [
         {"model": system.name}
-        | {f"{subset} ({sizes[subset]})": format_comparison(compared[subset].get(system.name)) for subset in compared}
+        | {f"{subset} ({sizes[subset]})": format_accuracy(system.name, subset) for subset in compared}
         for system in systems
     ]
     text = (
         f"# {title}\n\nAccuracy in percent, means over {len(answers)} seeds (mean number of texts in brackets).\n"
-        "Best underlined; bold: not surely worse, by a two-sided binomial test over all texts (p >= 0.05).\n"
+        "Best underlined; bold: not surely worse, by a two-sided binomial test over all texts (p >= 0.05);\n"
+        "the vectors of the original words take no part in that.\n"
         f"Command: `{command}`\n\n"
     )
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,12 +9,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from datasets import Dataset, load_from_disk
 from transformers import AutoModelForSequenceClassification, PreTrainedModel, set_seed
 
-from .evaluated_systems import PLAIN, EvaluatedSystem, name_model
+from .evaluated_systems import ORIGINAL, PLAIN, EvaluatedSystem, name_model
 from .evaluation_recipe import RarifiedTask
 from .labelled_texts import load_labelled_texts
+from .piece_vectors import mean_piece_vectors
 from .rare_substitutes import find_substitutes
 from .rare_words import split_words
 from .rarification import rarify, read_rows
@@ -203,6 +205,8 @@ class RarifiedEvaluation:
         differ only in how vectors are injected share them."""
         if system.model == PLAIN:
             return None, {}
+        if system.model == ORIGINAL:
+            return self._original_vectors(rarified), {}
         key = (system.model, system.indomain)
         contexts = self.contexts_for(rarified, indomain=system.indomain)
         if key not in self._vectors:
@@ -213,6 +217,17 @@ class RarifiedEvaluation:
             "words_with_contexts": sum(map(bool, contexts.values())),
             "words_without_vector": len(self._vectors[key].failed),
         }
+
+    def _original_vectors(self, rarified: Dataset) -> WordVectors:
+        """Returns for each rare word the vector of a word that it replaces, the mean of pieces if there are several."""
+        replaced = {
+            word["substitute"].lower() if self.run.lower_case else word["substitute"]: word["word"]
+            for words in rarified["replaced"][:]
+            for word in words
+        }
+        known = mean_piece_vectors(self.run.encoder, self.run.tokenizer, sorted(set(replaced.values())))
+        embeddings = torch.stack([known[word] for word in replaced.values()])
+        return WordVectors(list(replaced), embeddings, embedding_fingerprint=known.embedding_fingerprint)
 
 
 def write_flags(flags: np.ndarray) -> str:

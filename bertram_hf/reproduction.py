@@ -15,7 +15,7 @@ from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTo
 
 from .configuration_bertram import PRESETS
 from .corpus import read_counts
-from .evaluated_systems import PIECES, PLAIN, EvaluatedSystem, VectorSource, name_model
+from .evaluated_systems import ORIGINAL, PIECES, PLAIN, EvaluatedSystem, VectorSource, name_model
 from .evaluation_recipe import EvaluationRecipe, RecoveryTask, SimilarityTask
 from .figures import Point, draw_lines
 from .markdown_table import format_rows
@@ -274,7 +274,9 @@ class Reproduction:
         """Yields the systems whose vectors differ: how vectors are injected does not change them."""
         seen = set()
         for system, seed in self.runs():
-            if (system.model, seed) not in seen and system.model != PLAIN and (with_pieces or system.model != PIECES):
+            if system.model in (PLAIN, ORIGINAL) or (system.model == PIECES and not with_pieces):
+                continue
+            if (system.model, seed) not in seen:
                 seen.add((system.model, seed))
                 yield system, seed
 

@@ -10,7 +10,7 @@ import torch
 from datasets import load_dataset
 from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from .evaluated_systems import PLAIN, EvaluatedSystem, name_model
+from .evaluated_systems import ORIGINAL, PLAIN, EvaluatedSystem, name_model
 from .evaluation_recipe import WnlamproTask
 from .injection import BertramEmbeddingInjector
 from .markdown_table import format_rows
@@ -114,7 +114,7 @@ class WnlamproEvaluation:
         """Returns the scores of each system, for each of its seeds; what is indomain has no texts here."""
         results: dict[str, list[dict[str, Any]]] = {}
         for system, seed in self.run.runs():
-            if not system.indomain:
+            if not system.indomain and system.model != ORIGINAL:
                 depends_on = {
                     "task": asdict(self.task),
                     "entries": [str((entry.id, entry.keyword, entry.targets)) for entry in self.entries],

@@ -128,6 +128,7 @@ def test_rarified_set_is_classified_by_every_system(recipe, tmp_path, capsys):
             {"name": "tiny BERT", "model": "plain"},
             *SYSTEMS,
             {"name": "A La Carte, indomain", "model": "a-la-carte", "mode": "slash", "indomain": True},
+            {"name": "bound", "model": "original"},
         ],
     }
     path = tmp_path / "evaluation.yaml"
@@ -136,7 +137,7 @@ def test_rarified_set_is_classified_by_every_system(recipe, tmp_path, capsys):
     assert main(arguments) == 0
     folder = tmp_path / "results" / "rarified"
     rows = read_rows(folder / "tiny-news")
-    assert len(rows) == 7
+    assert len(rows) == 8
     sizes = {len(row["correct"]) for row in rows.values()}
     assert len(sizes) == 1
     assert sizes.pop() > 20
@@ -146,7 +147,12 @@ def test_rarified_set_is_classified_by_every_system(recipe, tmp_path, capsys):
     outside, inside = rows["a-la-carte-seed-0.json"], rows["a-la-carte-indomain-seed-0.json"]
     assert outside["words_without_vector"] > inside["words_without_vector"] == 0  # they occur in the test set only
     assert "| tiny BERT |" in (folder / "tiny-news.md").read_text()
-    assert set(json.loads((folder / "tiny-news.json").read_text())) == {"All", "Msp", "WN"}
+    compared = json.loads((folder / "tiny-news.json").read_text())
+    assert set(compared) == {"All", "Msp", "WN"}
+    # Each misspelling has the vector of its word, so that every answer is that to the original text.
+    assert set(rows["bound-seed-0.json"]["correct"]) == {"1"}
+    assert "| bound | 100.0 | 100.0 |" in (folder / "tiny-news.md").read_text()
+    assert "bound" not in compared["All"]
     for name in ("tiny-news-by-count.png", "tiny-news-gain.png"):
         with Image.open(folder / name) as image:
             assert min(image.size) > 300
