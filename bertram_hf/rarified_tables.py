@@ -91,9 +91,11 @@ def _draw_frequencies(
     path: Path, title: str, systems: Sequence[EvaluatedSystem], answers: Sequence[RarifiedAnswers]
 ) -> None:
     """Draws accuracy against the largest count of a text's rare words, and the gain over the plain model by band."""
+    largest = max((count for seed in answers for counts in seed.counts for count in counts), default=0)
+    num_limits = sum(limit <= largest for limit in COUNT_LIMITS) + 1  # the last one includes all texts
     below = {
         system.name: average_lines(
-            [accuracy_below(seed.correct[system.name], seed.counts, COUNT_LIMITS) for seed in answers]
+            [accuracy_below(seed.correct[system.name], seed.counts, COUNT_LIMITS[:num_limits]) for seed in answers]
         )
         for system in systems
     }
@@ -118,14 +120,15 @@ def _draw_frequencies(
             gains[system.name] = average_lines(
                 [[(index, gain, number) for index, (_, _, gain, number) in enumerate(seed)] for seed in bands]
             )
-    if gains:
+    drawn = {index for points in gains.values() for index, _ in points}
+    if drawn:
         draw_lines(
             path.with_name(f"{path.name}-gain.png"),
             {system.name: [Point(x, 100 * y) for x, y in gains.get(system.name, [])] for system in systems},
             x_label="how often each rare word occurs in the corpora",
             y_label=f"gain in accuracy over {plain} (points)",
             title=title,
-            x_ticks={index: f"[{low:g}, {high:g})" for index, (low, high) in enumerate(pairwise(COUNT_BANDS))},
+            x_ticks={i: f"[{low:g}, {high:g})" for i, (low, high) in enumerate(pairwise(COUNT_BANDS)) if i in drawn},
             zero_line=True,
         )
     write_json(
