@@ -17,7 +17,7 @@ from datasets import Dataset, IterableDataset, load_dataset
 
 from .corpus_inputs import Paths, Source, identify, list_pieces
 from .corpus_settings import CorpusSettings
-from .rare_words import normalize_spelling
+from .rare_words import normalize_counts, normalize_spelling
 from .word_matching import check_word
 
 logger = logging.getLogger(__name__)
@@ -242,8 +242,7 @@ def read_counts(folders: Iterable[str | os.PathLike[str]]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for folder in folders:
         table = load_counts(folder)
-        for word, count in zip(table["word"][:], table["count"][:], strict=True):
-            counts[normalize_spelling(word, lower_case=True)] += count
+        counts.update(normalize_counts(dict(zip(table["word"][:], table["count"][:], strict=True)), lower_case=True))
     return counts
 
 

@@ -44,7 +44,8 @@ class RarifiedEvaluation:
     def __init__(self, run: "Reproduction", task: RarifiedTask) -> None:
         self.run, self.task = run, task
         self.folder = run.work / "rarified" / file_name(task.name)
-        self._vectors: dict[tuple[str, bool], WordVectors] = {}  # of the seed at work
+        self._made: dict[int, tuple[PreTrainedModel, Dataset]] = {}  # of the seed at work
+        self._induced: dict[tuple[int, str, bool], tuple[WordVectors, dict[str, int]]] = {}
 
     @property
     def _settings(self) -> dict[str, Any]:
@@ -92,6 +93,12 @@ class RarifiedEvaluation:
 
     def rarified(self, seed: int) -> tuple[PreTrainedModel, Dataset]:
         """Returns the classifier of a seed and its rarified set, made as far as they are not there yet."""
+        if seed not in self._made:
+            self._made = {seed: self._make(seed)}
+        return self._made[seed]
+
+    def _make(self, seed: int) -> tuple[PreTrainedModel, Dataset]:
+        """Loads classifier and rarified set if they are there and up to date, else makes them."""
         task, folder = self.task, self.folder / f"seed-{seed}"
         summary_path = folder / SUMMARY_NAME
         made_from = {
@@ -154,7 +161,6 @@ class RarifiedEvaluation:
         answers = []
         described = ResultRows(rows.folder / "texts", command=rows.command)
         for seed in self.run.seeds:
-            self._vectors.clear()
             texts = described.make("texts", seed, self._settings, partial(self._describe, seed))
             correct = {}
             for system in self.run.systems:
@@ -207,16 +213,19 @@ class RarifiedEvaluation:
             return None, {}
         if system.model == ORIGINAL:
             return self._original_vectors(rarified), {}
-        key = (system.model, system.indomain)
-        contexts = self.contexts_for(rarified, indomain=system.indomain)
-        if key not in self._vectors:
-            source = self.run.vectors_of(system, seed)
-            self._vectors[key] = source.induce(contexts, show_progress=self.run.show_progress)
-        return self._vectors[key], {
-            "words": len(contexts),
-            "words_with_contexts": sum(map(bool, contexts.values())),
-            "words_without_vector": len(self._vectors[key].failed),
-        }
+        key = (seed, system.model, system.indomain)
+        if key not in self._induced:
+            contexts = self.contexts_for(rarified, indomain=system.indomain)
+            vectors = self.run.vectors_of(system, seed).induce(contexts, show_progress=self.run.show_progress)
+            self._induced[key] = (
+                vectors,
+                {
+                    "words": len(contexts),
+                    "words_with_contexts": sum(map(bool, contexts.values())),
+                    "words_without_vector": len(vectors.failed),
+                },
+            )
+        return self._induced[key]
 
     def _original_vectors(self, rarified: Dataset) -> WordVectors:
         """Returns for each rare word the vector of a word that it replaces, the mean of pieces if there are several."""

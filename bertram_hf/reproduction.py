@@ -71,6 +71,7 @@ class Reproduction:
         self.seeds = list(seeds) or recipe.seeds
         self.output, self.work = Path(recipe.output), Path(recipe.work)
         self._trained: dict[int, dict[str, Path]] = {}  # the folders of the presets among the systems, by seed
+        self._contexts: dict[str, dict[str, list[str]]] = {}  # of the words of a task, by its name
         needs_training = [system.name for system in self.systems if system.model in PRESETS]
         if needs_training and recipe.training is None:
             raise ValueError(
@@ -175,12 +176,15 @@ class Reproduction:
         return CorpusContexts(folders)
 
     def contexts_of(self, source: CorpusSource, words: Sequence[str], name: str) -> dict[str, list[str]]:
-        """Returns the contexts of words; a word that never occurs has none."""
+        """Returns the contexts of a task's words, looked up once; a word that never occurs has none."""
+        if name in self._contexts:
+            return self._contexts[name]
         found = self.find_contexts([source], words, self.work / name)
         missing = sum(word not in found for word in words)
         if missing:
             logger.warning("%d of %d words of %s never occur in its corpus.", missing, len(words), name)
-        return {word: found.get(word) for word in words}
+        self._contexts[name] = {word: found.get(word) for word in words}
+        return self._contexts[name]
 
     def run_recovery(self) -> None:
         """Recovery of held-out words, for systems that are models."""

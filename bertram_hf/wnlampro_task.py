@@ -23,6 +23,7 @@ from .training_data import vocabulary_words
 from .wnlampro import WnlamproEntry, drop_frequent_corruptions, parse_entry, read_wnlampro, write_wnlampro
 from .wnlampro_builder import build_probe
 from .wnlampro_scoring import evaluate_wnlampro, paired_t_test
+from .word_vectors import WordVectors
 from .wordnet import open_wordnet
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class WnlamproEvaluation:
     def __init__(self, run: "Reproduction", task: WnlamproTask) -> None:
         self.run, self.task = run, task
         self.folder = run.work / "wnlampro"
+        self._vectors: dict[tuple[str, int], WordVectors] = {}  # systems that differ in the mode share them
 
     @cached_property
     def entries(self) -> list[WnlamproEntry]:
@@ -112,18 +114,16 @@ class WnlamproEvaluation:
 
     def evaluate(self, rows: ResultRows) -> dict[str, list[dict[str, Any]]]:
         """Returns the scores of each system, for each of its seeds; what is indomain has no texts here."""
+        settings = self._settings | {
+            "task": asdict(self.task),
+            "entries": [str((entry.id, entry.keyword, entry.targets)) for entry in self.entries],
+            "max_contexts": self.run.recipe.max_contexts,
+            "masked_lm": None if self.task.model is None else name_model(self.task.model),
+        }
         results: dict[str, list[dict[str, Any]]] = {}
         for system, seed in self.run.runs():
             if not system.indomain and system.model != ORIGINAL:
-                depends_on = {
-                    "task": asdict(self.task),
-                    "entries": [str((entry.id, entry.keyword, entry.targets)) for entry in self.entries],
-                    "max_contexts": self.run.recipe.max_contexts,
-                    "masked_lm": None if self.task.model is None else name_model(self.task.model),
-                    "system": asdict(system),
-                    "model": self.run.describe_model(system, seed),
-                    **self._settings,
-                }
+                depends_on = settings | {"system": asdict(system), "model": self.run.describe_model(system, seed)}
                 row = rows.make(system.name, seed, depends_on, partial(self._ask, system, seed))
                 results.setdefault(system.name, []).append(row)
         return results
@@ -132,7 +132,11 @@ class WnlamproEvaluation:
         """Scores the masked language model with one system's vectors."""
         if system.model == PLAIN:
             return self._score(self.model, self.run.tokenizer)
-        vectors = self.run.vectors_of(system, seed).induce(self.contexts, show_progress=self.run.show_progress)
+        key = (system.model, seed)
+        if key not in self._vectors:
+            source = self.run.vectors_of(system, seed)
+            self._vectors[key] = source.induce(self.contexts, show_progress=self.run.show_progress)
+        vectors = self._vectors[key]
         injector = BertramEmbeddingInjector(self.model, self.run.tokenizer, vectors, mode=system.mode)
         try:
             scores = self._score(injector, injector.tokenizer)
