@@ -2,7 +2,6 @@
 
 import logging
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -12,16 +11,9 @@ import torch
 from transformers import AutoTokenizer, BatchFeature, PreTrainedTokenizerBase, ProcessorMixin
 from transformers.utils import cached_file
 
+from .context_cutting import Parts, cut_as_released, cut_at_word, tokenize_parts
 from .form_tokenization import FORM_VOCAB_NAME, PAD_ID, FormTokenizer
-from .word_matching import (
-    WordError,
-    WordPattern,
-    check_contexts,
-    check_word,
-    normalize_text,
-    replace_surrogates,
-    truncation_span,
-)
+from .word_matching import check_contexts, check_word, normalize_text, truncation_span
 
 logger = logging.getLogger(__name__)
 
@@ -125,8 +117,11 @@ class BertramProcessor(ProcessorMixin):
             self._head = [first]
         self._tail = [last]
         self.lower_case = self.match == "word" and is_uncased(tokenizer)
-        special_tokens = sorted(tokenizer.all_special_tokens, key=len, reverse=True)
-        self._special_pattern = re.compile(f"({'|'.join(map(re.escape, special_tokens))})")
+
+    @property
+    def _max_tokens(self) -> int:
+        """How many tokens of a context fit."""
+        return self.max_length - RESERVED_TOKENS[self.prefix]
 
     def _last_id(self, text: str) -> int:
         ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -193,7 +188,7 @@ class BertramProcessor(ProcessorMixin):
                 f"{'one string' if isinstance(words, str) else f'{len(words)} words'} and {len(contexts)} lists."
             )
         encoded: list[EncodedWord] = []
-        parts: list[list[str | int]] = []
+        parts: list[Parts] = []
         for word, word_contexts in zip(words, contexts, strict=True):
             entry = EncodedWord(word, form_ids=self.encode_form(word))
             for index, context_parts in enumerate(self.locate(word, word_contexts)):
@@ -214,23 +209,22 @@ class BertramProcessor(ProcessorMixin):
         """Returns the ids of a word's n-grams or characters; none if the processor has no form vocabulary."""
         return [] if self.form is None else self.form([self.normalize_word(word)])[0]
 
-    def encode_located(self, located: Sequence[list[str | int]]) -> tuple[list[list[int]], list[int]]:
+    def encode_located(self, located: Sequence[Parts]) -> tuple[list[list[int]], list[int]]:
         """Tokenises contexts that `locate` has cut, in one call, and truncates them.
 
         Returns:
             The token ids of each context, special tokens and prefix included, and the position of its first mask.
         """
-        budget = self.max_length - RESERVED_TOKENS[self.prefix]
         input_ids: list[list[int]] = []
         mask_positions: list[int] = []
-        for ids in self._tokenize(located):
+        for ids in tokenize_parts(located, self.tokenizer):
             mask_index = ids.index(self._mask_id)
-            start, end = truncation_span(len(ids), mask_index, budget)
+            start, end = truncation_span(len(ids), mask_index, self._max_tokens)
             input_ids.append(self._head + ids[start:end] + self._tail)
             mask_positions.append(len(self._head) + mask_index - start)
         return input_ids, mask_positions
 
-    def locate(self, word: str, contexts: Sequence[str]) -> list[list[str | int] | None]:
+    def locate(self, word: str, contexts: Sequence[str]) -> list[Parts | None]:
         """Cuts each context at the word: text to tokenise and mask ids in turn, or None if the word is not there.
 
         Raises:
@@ -239,65 +233,8 @@ class BertramProcessor(ProcessorMixin):
         check_word(word, whitespace=self.match == "whitespace")
         check_contexts(word, contexts)
         if self.match == "word":
-            pattern = WordPattern(word, ignore_case=self.lower_case)
-            return [self._cut(pattern.split(normalize_text(replace_surrogates(context)))) for context in contexts]
-        located = [self._cut_released(word, context) for context in contexts]
-        self._check_as_released(word, located)
-        return [parts if self._mask_id in parts else None for parts in located]
-
-    def _cut(self, segments: list[str]) -> list[str | int] | None:
-        if len(segments) == 1:
-            return None
-        # The mask stands for " word", space included: so RoBERTa was trained, and BERT does not care.
-        parts: list[str | int] = []
-        for segment in segments[:-1]:
-            parts += [segment.rstrip(), self._mask_id]
-        return [*parts, segments[-1]]
-
-    def _cut_released(self, word: str, context: str) -> list[str | int]:
-        """Splits at white space, masks what equals the word, then splits at special tokens as transformers 2.1 did."""
-        pieces = (self.tokenizer.mask_token if piece == word else piece for piece in context.split())
-        parts: list[str | int] = []
-        for index, part in enumerate(self._special_pattern.split(replace_surrogates(" ".join(pieces)))):
-            if index % 2:
-                parts.append(self.tokenizer.convert_tokens_to_ids(part))
-            elif part.strip():
-                # With a leading space, which byte-level tokenizers see and BERT's does not.
-                parts.append(" " + part.strip())
-        return parts
-
-    def _check_as_released(self, word: str, located: list[list[str | int]]) -> None:
-        """Raises where the released code does: on a too long context without the word, and if none has it."""
-        lacking = [parts for parts in located if self._mask_id not in parts]
-        budget = self.max_length - RESERVED_TOKENS[self.prefix]
-        if any(len(ids) > budget for ids in self._tokenize(lacking)):
-            raise WordError(
-                f"A context of {word!r} is longer than {budget} tokens and does not hold the word between white space, "
-                'on which the released code fails. Remove it, or use match="word".'
-            )
-        if located and len(lacking) == len(located):
-            raise WordError(
-                f"None of the {len(located)} contexts of {word!r} holds it as a token between white space, on which "
-                'the released code fails. Give contexts with the word, or use match="word".'
-            )
-
-    def _tokenize(self, parts: Sequence[list[str | int]]) -> list[list[int]]:
-        """Returns the token ids of contexts that were cut into texts and ids."""
-        texts = [part for context_parts in parts for part in context_parts if isinstance(part, str)]
-        tokens = iter(
-            self.tokenizer(
-                texts or [""],  # a tokenizer does not take an empty list
-                add_special_tokens=False,
-                split_special_tokens=True,  # a literal "[MASK]" in user text is text
-                return_attention_mask=False,
-                return_token_type_ids=False,
-                verbose=False,
-            )["input_ids"]
-        )
-        return [
-            [id_ for part in context_parts for id_ in (next(tokens) if isinstance(part, str) else (part,))]
-            for context_parts in parts
-        ]
+            return cut_at_word(word, contexts, mask_id=self._mask_id, ignore_case=self.lower_case)
+        return cut_as_released(word, contexts, self.tokenizer, max_tokens=self._max_tokens)
 
     def __call__(self, words: str | Sequence[str], contexts: Sequence[Any] | None = None) -> BatchFeature:
         """Encodes and pads words with their contexts.

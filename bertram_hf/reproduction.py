@@ -8,17 +8,15 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from accelerate import PartialState
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from .configuration_bertram import PRESETS
+from .context_curves import write_curves
 from .corpus import read_counts
 from .evaluated_systems import ORIGINAL, PIECES, PLAIN, EvaluatedSystem, VectorSource, name_model
-from .evaluation_recipe import EvaluationRecipe, RecoveryTask, SimilarityTask
-from .figures import Point, draw_lines
-from .markdown_table import format_rows
+from .evaluation_recipe import EvaluationRecipe, RarifiedTask, RecoveryTask, SimilarityTask
 from .piece_vectors import mean_piece_vectors
 from .processing_bertram import is_uncased
 from .rarified_tables import write_accuracies
@@ -103,15 +101,21 @@ class Reproduction:
     def run(self, only: Sequence[str] = ()) -> None:
         """Runs all tasks of the recipe, or some, and writes their tables and figures.
 
+        Args:
+            only: Names of tasks, or of single rarified sets; by default all.
+
         Raises:
             ValueError: If there is no such task.
         """
-        unknown = [name for name in only if name not in TASKS]
+        rarified = {task.name: task for task in self.recipe.rarified}
+        unknown = [name for name in only if name not in (*TASKS, *rarified)]
         if unknown:
-            raise ValueError(f"There is no task {unknown[0]!r}. Tasks: {', '.join(TASKS)}.")
-        for task in only or TASKS:
-            if getattr(self.recipe, task):
-                getattr(self, f"run_{task}")()
+            raise ValueError(f"There is no task {unknown[0]!r}. Tasks: {', '.join((*TASKS, *rarified))}.")
+        for name in only or TASKS:
+            if name not in TASKS:
+                self.run_rarified([rarified[name]])
+            elif getattr(self.recipe, name):
+                getattr(self, f"run_{name}")()
 
     @cached_property
     def counts(self) -> Counter[str]:
@@ -192,8 +196,14 @@ class Reproduction:
         assert task is not None  # as run has checked
         results = self._make_rows("recovery", task, self._distinct_models(), partial(self._recover, task))
         number = next(iter(results.values()))[0]["num_words"]
-        self._write_lines(
-            "recovery", results, "mrr", title=f"Recovery of {number} held-out words", y_label="mean reciprocal rank"
+        write_curves(
+            self.output / "recovery",
+            results,
+            "mrr",
+            systems=[system.name for system in self.recipe.systems],
+            title=f"Recovery of {number} held-out words",
+            y_label="mean reciprocal rank",
+            command=self.command,
         )
 
     def _recover(self, task: RecoveryTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
@@ -224,12 +234,14 @@ class Reproduction:
             # the same whatever the number of contexts
             row["scores"] = [row["scores"][0] | {"contexts": number} for number in task.num_contexts]
         first = next(iter(results.values()))[0]
-        self._write_lines(
-            "similarity",
+        write_curves(
+            self.output / "similarity",
             results,
             "spearman",
+            systems=[system.name for system in self.recipe.systems],
             title=f"Similarity of {first['num_words']} rare words, {first['num_pairs']} pairs",
             y_label="Spearman's rank correlation",
+            command=self.command,
         )
 
     def _rate(self, task: SimilarityTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
@@ -264,9 +276,9 @@ class Reproduction:
         results = evaluation.evaluate(ResultRows(self.output / "wnlampro", command=self.command))
         evaluation.write(self.output / "wnlampro", results, command=self.command)
 
-    def run_rarified(self) -> None:
-        """Classification of rarified sets, for every system."""
-        for task in self.recipe.rarified:
+    def run_rarified(self, tasks: Sequence[RarifiedTask] = ()) -> None:
+        """Classification of rarified sets, by default of all, for every system."""
+        for task in tasks or self.recipe.rarified:
             evaluation = RarifiedEvaluation(self, task)
             name = file_name(task.name)
             answers = evaluation.evaluate(ResultRows(self.output / "rarified" / name, command=self.command))
@@ -309,42 +321,3 @@ class Reproduction:
         if not results:
             raise ValueError(f"{name}: expected a system with vectors of its own; the plain model has none.")
         return results
-
-    def _write_lines(
-        self, name: str, results: dict[str, list[dict[str, Any]]], key: str, *, title: str, y_label: str
-    ) -> None:
-        """Writes a table and a figure of scores by number of contexts: means over seeds, with intervals."""
-        lines = {system: average_scores(rows, key) for system, rows in results.items()}
-        table = [
-            {"system": system, "seeds": len(results[system])}
-            | {f"{point.x:g}": f"{point.y:.3f} [{point.low:.3f}, {point.high:.3f}]" for point in points}
-            for system, points in lines.items()
-        ]
-        text = f"# {title}\n\n{y_label}, by number of contexts; 95% intervals by bootstrap, means over seeds.\n"
-        (self.output / f"{name}.md").write_text(
-            f"{text}Command: `{self.command}`\n\n{format_rows(table)}\n", encoding="utf-8"
-        )
-        drawn = {
-            system.name: [point for point in lines.get(system.name, []) if point.x > 0]
-            for system in self.recipe.systems
-        }
-        draw_lines(
-            self.output / f"{name}.png",
-            drawn,
-            x_label="number of contexts",
-            y_label=y_label,
-            title=title,
-            log_x=True,
-        )
-
-
-def average_scores(rows: Sequence[dict[str, Any]], key: str) -> list[Point]:
-    """Returns the points of a line: for each number of contexts the means of score and interval ends over seeds."""
-    numbers = [score["contexts"] for score in rows[0]["scores"]]
-    points = []
-    for index, number in enumerate(numbers):
-        means = [
-            float(np.mean([row["scores"][index][name] for row in rows])) for name in (key, f"{key}_low", f"{key}_high")
-        ]
-        points.append(Point(number, *means))
-    return points

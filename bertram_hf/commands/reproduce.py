@@ -20,7 +20,14 @@ def add_command(commands: Any) -> None:
         epilog='Example: bertram reproduce recipe.yaml --only similarity --system "BERTRAM-add" --seed 0',
     )
     command.add_argument("recipe", metavar="RECIPE", help="YAML file; see examples/recipes")
-    command.add_argument("--only", action="append", default=[], metavar="TASK", help="a task; may be given more often")
+    command.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="TASK",
+        help="a task (recovery, similarity, wnlampro, rarified) or one rarified set, by its name in the recipe; may be "
+        "given more often",
+    )
     command.add_argument(
         "--system", action="append", default=[], metavar="NAME", help="a system of the recipe; may be given more often"
     )
