@@ -3,11 +3,10 @@
     python benchmarks/training.py --threads 2 --json training.json
     python benchmarks/training.py --threads 1 --encoder-size tiny --repetitions 1
 
-The released loops are written anew. Context stage: contexts tokenised one by one in every epoch and padded to 96
-tokens, all layers at all positions, eager attention, no gradient in the frozen encoder; a step costs the same in all
-epochs, so that `--released-epochs` are measured and scaled to `--epochs`. Form stage: `nn.Embedding` and a mean, Adam
-over the whole table, parameter by parameter. They have the same weights (BERT-base size, random), today's kernels and
-the same batches as ours, and no dropout, so that losses and weights can be compared.
+The released loops are written anew in `released_training.py`, with the same weights (BERT-base size, random) and the
+same batches as ours. A step of the context stage costs the same in all epochs, so that `--released-epochs` are measured
+and scaled to `--epochs`. The released code runs its frozen encoder with dropout ("released"); "no dropout" is the same
+loop without, whose losses can be compared with ours.
 Ours is `train_stage` with the paper's settings. All is measured from text or words to saved weights: tokens, cache and
 checkpoints are included.
 How much a cache saves depends on how often a context is read. Word number r of W occurs 100 W / r times (Zipf's law;
@@ -21,14 +20,12 @@ import contextlib
 import copy
 import functools
 import json
-import math
 import os
 import random
 import statistics
 import string
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,16 +33,16 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from induction import MAX_LENGTH, Contexts, build, draw_contexts, induce_as_released
+from induction import Contexts, build, draw_contexts, induce_as_released
+from released_training import read_as_released, train_contexts_as_released, train_forms_as_released
 from torch import nn
-from transformers import BertConfig, PreTrainedModel, get_linear_schedule_with_warmup
+from transformers import BertConfig
 
 from bertram_hf import BertramConfig, BertramModel, BertramProcessor
 from bertram_hf.context_encoders import build_encoder
 from bertram_hf.encoded_contexts import EncodedContexts
 from bertram_hf.feature_cache import cache_features
-from bertram_hf.form_tokenization import PAD_ID, FormTokenizer
-from bertram_hf.processing_bertram import pad_rows
+from bertram_hf.form_tokenization import FormTokenizer
 from bertram_hf.training_batches import OCCURRENCES_PER_REPETITION, InputMaker, WordBatches, count_repetitions
 from bertram_hf.training_recipe import PAPER_CONTEXT_STAGE, PAPER_FORM_STAGE
 from bertram_hf.training_stage import StageSettings, read_record, train_stage
@@ -64,72 +61,6 @@ MAX_WEIGHT_DIFFERENCE = 1e-4  # Adam divides by the root of tiny squares, so tha
 # The released code does not clip gradients. Every loss is logged, to be compared.
 TRAINER = {"max_grad_norm": 0.0, "logging_steps": 1, "disable_tqdm": True, "use_cpu": True}
 TRAINER |= {"dataloader_pin_memory": False}
-
-
-def read_as_released(
-    processor: BertramProcessor,
-    texts: Sequence[tuple[str, str]],
-    targets: torch.Tensor,
-    words: np.ndarray,
-    rows: np.ndarray,
-    num_contexts: np.ndarray,
-) -> dict[str, Any]:
-    """Makes a batch of contexts, each a word and a text, tokenised one by one and padded to `MAX_LENGTH`."""
-    input_ids = torch.zeros(len(rows), MAX_LENGTH, dtype=torch.long)
-    attention_mask, mask_positions = torch.zeros_like(input_ids), torch.zeros(len(rows), dtype=torch.long)
-    for index, row in enumerate(rows):
-        word, text = texts[row]
-        encoded = processor.encode([word], [[text]])[0]  # equal to the released one on these texts
-        length, mask_positions[index] = len(encoded.input_ids[0]), encoded.mask_positions[0]
-        input_ids[index, :length], attention_mask[index, :length] = torch.tensor(encoded.input_ids[0]), 1
-    inputs = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": torch.zeros_like(input_ids)}
-    return {
-        "inputs": inputs,
-        "mask_positions": mask_positions,
-        "sizes": num_contexts.tolist(),
-        "labels": targets[words],
-    }
-
-
-def train_contexts_as_released(
-    model: BertramModel, encoder: PreTrainedModel, batches: WordBatches, *, num_epochs: int, stop_after: int
-) -> list[float]:
-    """Trains A, b and the weighting as timoschick/bertram does. Returns the loss of every step until `stop_after`.
-
-    Args:
-        model: Trained in place.
-        encoder: The model's encoder with eager attention.
-        batches: Batches from `read_as_released`.
-        num_epochs: Epochs of the learning-rate schedule.
-        stop_after: Epochs to train.
-    """
-    trained = [*model.context_attention.parameters(), *model.output_map.parameters()]
-    settings = PAPER_CONTEXT_STAGE.trainer
-    optimizer = torch.optim.AdamW(
-        trained, lr=settings["learning_rate"], weight_decay=settings["weight_decay"], foreach=False
-    )
-    num_steps = num_epochs * len(batches)
-    schedule = get_linear_schedule_with_warmup(optimizer, math.ceil(settings["warmup_steps"] * num_steps), num_steps)
-    losses = []
-    for epoch in range(stop_after):
-        batches.set_epoch(epoch)
-        for index in range(len(batches)):
-            batch: Any = batches[index]
-            with torch.no_grad():
-                hidden_states = encoder(**batch["inputs"]).last_hidden_state
-            context_embeddings = hidden_states[torch.arange(len(hidden_states)), batch["mask_positions"]]
-            pooled = []
-            for own in context_embeddings.split(batch["sizes"]):
-                projected = model.context_attention.projection(own)
-                scores = projected @ projected.T / projected.shape[-1] ** 0.5  # (C, C)
-                pooled.append(scores.sum(dim=1) / (scores.sum() + 1e-12) @ own)
-            loss = nn.functional.mse_loss(model.output_map(torch.stack(pooled)), batch["labels"])
-            loss.backward()
-            losses.append(loss.item())
-            optimizer.step()
-            schedule.step()
-            optimizer.zero_grad(set_to_none=False)
-    return losses
 
 
 def train_ours(
@@ -199,16 +130,18 @@ def measure_context_stage(arguments: argparse.Namespace) -> dict[str, Any]:
         print(f"Released: {stop_after} of {num_epochs} epochs measured, seconds scaled to {num_epochs}.")
     induce_as_released(model, encoder, processor, texts[0][0], [texts[0][1]])  # warms up
     start_weights = {name: value.clone() for name, value in model.state_dict().items() if "encoder." not in name}
-    seconds: Seconds = {"released": [], "no cache": [], "cache": []}
+    seconds: Seconds = {"released": [], "no dropout": [], "no cache": [], "cache": []}
     losses: dict[str, list[float]] = {}
     for _ in range(arguments.repetitions):
-        model.load_state_dict(start_weights, strict=False)
-        start = read_clocks()
-        losses["released"] = train_contexts_as_released(
-            model, encoder, batches, num_epochs=num_epochs, stop_after=stop_after
-        )
-        wall, cpu = seconds_since(start)
-        seconds["released"].append((wall * num_epochs / stop_after, cpu * num_epochs / stop_after))
+        for name in ("released", "no dropout"):
+            model.load_state_dict(start_weights, strict=False)
+            encoder.train(name == "released")
+            start = read_clocks()
+            losses[name] = train_contexts_as_released(
+                model, encoder, batches, num_epochs=num_epochs, stop_after=stop_after
+            )
+            wall, cpu = seconds_since(start)
+            seconds[name].append((wall * num_epochs / stop_after, cpu * num_epochs / stop_after))
         for name in ("no cache", "cache"):
             model.load_state_dict(start_weights, strict=False)
             stage = replace(settings, cache=name == "cache")
@@ -216,7 +149,7 @@ def measure_context_stage(arguments: argparse.Namespace) -> dict[str, Any]:
             losses[name] = train_contexts(model, processor, contexts, targets, occurrences, settings=stage, seed=seed)
             seconds[name].append(seconds_since(start))
     differences = {
-        "released to no cache": compare_losses(losses["released"], losses["no cache"]),
+        "no dropout to no cache": compare_losses(losses["no dropout"], losses["no cache"]),
         "no cache to cache": compare_losses(losses["no cache"], losses["cache"]),
     }
     results = summarize(seconds)
@@ -235,25 +168,6 @@ def compare_losses(first: list[float], second: list[float]) -> float:
             f"Expected as many steps in both runs, or fewer in the first; got {len(first)}, {len(second)}."
         )
     return max(abs(one - other) / abs(other) for one, other in zip(first, second, strict=False))
-
-
-def train_forms_as_released(
-    table: nn.Embedding, processor: BertramProcessor, words: list[str], targets: torch.Tensor, batches: WordBatches
-) -> None:
-    """Trains n-gram embeddings in place for one epoch as timoschick/bertram does; `batches` holds rows of words."""
-    optimizer = torch.optim.Adam(table.parameters(), lr=PAPER_FORM_STAGE.trainer["learning_rate"], foreach=False)
-    schedule = get_linear_schedule_with_warmup(optimizer, 0, len(batches))
-    for index in range(len(batches)):
-        rows: Any = batches[index]
-        form_ids = pad_rows([processor.encode_form(words[row]) for row in rows], PAD_ID)
-        mask = (form_ids != PAD_ID).float()
-        form_embeddings = (table(form_ids) * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
-        loss = nn.functional.mse_loss(form_embeddings, targets[rows])
-        loss.backward()
-        loss.item()
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad(set_to_none=False)
 
 
 def measure_form_stage(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Context part: what an encoder says at the masked word, and how encoders are built and checked."""
 
+import copy
 import inspect
+import os
 
 import torch
 from torch import nn
@@ -24,6 +26,23 @@ def build_encoder(config: PreTrainedConfig) -> PreTrainedModel:
     model_class = model_class[0] if isinstance(model_class, tuple) else model_class
     check_encoder_type(model_class, config)
     return AutoModel.from_config(config, **pooler_arguments(model_class))
+
+
+def copy_encoder(encoder: str | os.PathLike | PreTrainedModel) -> PreTrainedModel:
+    """Loads a pretrained encoder, or copies a loaded one without its head; the pooler is left out.
+
+    Raises:
+        ValueError: If the encoder cannot be used with BERTRAM.
+    """
+    if isinstance(encoder, PreTrainedModel):
+        encoder = copy.deepcopy(encoder.base_model)
+    else:
+        encoder = AutoModel.from_pretrained(encoder)
+    check_encoder_type(type(encoder), encoder.config)
+    check_encoder_reads_embeddings(encoder)
+    if pooler_arguments(type(encoder)):
+        encoder.pooler = None
+    return encoder
 
 
 def pooler_arguments(model_class: type[PreTrainedModel]) -> dict[str, bool]:

@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from .configuration_bertram import BertramConfig
 from .form_tokenization import PAD_ID, UNK_ID
 
 CNN_WIDTHS = (1, 2, 3, 4, 5, 6, 7)
@@ -81,3 +82,14 @@ class CharacterCNN(nn.Module):
         pooled = torch.tanh(torch.cat(features, dim=1))
         gate = torch.sigmoid(self.gate(pooled))
         return self.output(gate * torch.relu(self.transform(pooled)) + (1 - gate) * pooled)
+
+
+def build_form_encoder(config: BertramConfig) -> nn.Module:
+    """Builds the form part that a configuration asks for, with new weights."""
+    if config.form_encoder == "lstm":
+        return CharacterLSTM(
+            config.form_vocab_size, config.character_embedding_size, config.character_hidden_size, config.embedding_size
+        )
+    if config.form_encoder == "cnn":
+        return CharacterCNN(config.form_vocab_size, config.character_embedding_size, config.embedding_size)
+    return NgramEncoder(config.form_vocab_size, config.embedding_size, config.ngram_dropout)

@@ -1,6 +1,5 @@
 """The BERTRAM network (Schick & Schütze, 2020) as a Transformers model."""
 
-import copy
 import os
 from dataclasses import dataclass, fields
 from typing import Any
@@ -9,22 +8,15 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 from torch.compiler import is_compiling
-from transformers import AutoModel, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers import initialization as init
 from transformers.utils import ModelOutput
 
 from .configuration_bertram import BertramConfig, preset_fields
-from .context_encoders import (
-    average_context,
-    build_encoder,
-    check_encoder_reads_embeddings,
-    check_encoder_type,
-    pooler_arguments,
-    read_at_positions,
-)
+from .context_encoders import average_context, build_encoder, copy_encoder, read_at_positions
 from .context_weighting import AttentiveWeights, index_words, sum_by_word
 from .embedding_space import embedding_fingerprint
-from .form_encoders import CharacterCNN, CharacterLSTM, NgramEncoder
+from .form_encoders import build_form_encoder
 from .slim_checkpoint import HUB_ARGUMENTS, join_slim_checkpoint
 
 # Where the prefix of each mode holds the form vector: [CLS] form :, and [CLS] " form " :.
@@ -76,7 +68,7 @@ class BertramModel(PreTrainedModel):
     def __init__(self, config: BertramConfig, encoder: PreTrainedModel | None = None) -> None:
         super().__init__(config)
         if config.has_form:
-            self.form_encoder = _build_form_encoder(config)
+            self.form_encoder = build_form_encoder(config)
         if config.has_context:
             self.encoder = build_encoder(config.text_config) if encoder is None else encoder
             if config.context_weighting == "attentive":
@@ -122,14 +114,7 @@ class BertramModel(PreTrainedModel):
         unknown = config_fields.keys() - {field.name for field in fields(BertramConfig)}
         if unknown:
             raise ValueError(f"BertramConfig has no fields {sorted(unknown)}.")
-        if isinstance(encoder, PreTrainedModel):
-            encoder = copy.deepcopy(encoder.base_model)
-        else:
-            encoder = AutoModel.from_pretrained(encoder)
-        check_encoder_type(type(encoder), encoder.config)
-        check_encoder_reads_embeddings(encoder)
-        if pooler_arguments(type(encoder)):
-            encoder.pooler = None
+        encoder = copy_encoder(encoder)
         embeddings = encoder.get_input_embeddings().weight
         config_fields.setdefault("encoder_name_or_path", encoder.name_or_path or None)
         config = BertramConfig(
@@ -382,16 +367,6 @@ class BertramModel(PreTrainedModel):
             if not parameter.is_meta and not parameter.isfinite().all():
                 raise ValueError(f"The weight {name} of this checkpoint holds NaN or infinity; the file is damaged.")
         return loaded
-
-
-def _build_form_encoder(config: BertramConfig) -> nn.Module:
-    if config.form_encoder == "lstm":
-        return CharacterLSTM(
-            config.form_vocab_size, config.character_embedding_size, config.character_hidden_size, config.embedding_size
-        )
-    if config.form_encoder == "cnn":
-        return CharacterCNN(config.form_vocab_size, config.character_embedding_size, config.embedding_size)
-    return NgramEncoder(config.form_vocab_size, config.embedding_size, config.ngram_dropout)
 
 
 BertramModel.register_for_auto_class("AutoModel")
