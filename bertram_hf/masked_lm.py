@@ -29,7 +29,7 @@ from transformers import (
 from .embedding_space import embedding_fingerprint
 from .machine_paths import hide_paths
 from .masked_lm_batches import MaskedBatches, mask_heldout
-from .masked_lm_head import add_masked_lm_head
+from .masked_lm_head import MaskedTokenModel, add_masked_lm_head
 from .masked_lm_text import prepare_text
 from .training_stage import last_whole_checkpoint
 
@@ -175,7 +175,13 @@ def train_masked_lm_head(
         mask_probability=mask_probability,
         seed=seed,
     )
-    trainer = Trainer(model, arguments, data_collator=_only_item, train_dataset=batches, processing_class=tokenizer)
+    trainer = Trainer(
+        MaskedTokenModel(model),
+        arguments,
+        data_collator=_only_item,
+        train_dataset=batches,
+        processing_class=tokenizer,
+    )
     heldout = mask_heldout(text.heldout, tokenizer, batch_size=batch_size, mask_probability=mask_probability)
     fingerprint = embedding_fingerprint(model.get_input_embeddings().weight)
     before = score_masked_lm(model.to(arguments.device), heldout)

@@ -73,6 +73,46 @@ def find_head(model: PreTrainedModel) -> tuple[nn.Linear, nn.LayerNorm, nn.Linea
     return dense[0], norms[0], decoder
 
 
+class MaskedTokenModel(PreTrainedModel):
+    """A masked language model in training: it predicts the masked tokens alone.
+
+    The loss is the model's own. What it saves is the running of the decoder at all other tokens, which for a small
+    encoder is as much work as the encoder.
+
+    Args:
+        model: The masked language model, which is trained in place.
+    """
+
+    accepts_loss_kwargs = False
+    _supports_sdpa = _supports_flash_attn = _supports_flex_attn = True  # if the model inside does
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__(model.config)
+        self.model = model
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        labels: torch.Tensor,
+        token_type_ids: torch.Tensor | None = None,
+    ) -> dict[str, torch.Tensor]:
+        """Returns the `loss` of tokens (C, T) whose label is not -100."""
+        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
+        if token_type_ids is not None:
+            inputs["token_type_ids"] = token_type_ids
+        is_masked = labels != -100
+        base = self.model.base_model
+        heads = [child for child in self.model.children() if child is not base]
+        if len(heads) == 1:
+            logits = heads[0](base(**inputs).last_hidden_state[is_masked])  # (masked, V)
+        else:  # a head in several parts, which only its model can put together
+            logits = self.model(**inputs).logits[is_masked]
+        loss = nn.functional.cross_entropy(logits, labels[is_masked], reduction="sum")
+        return {"loss": loss / is_masked.sum().clamp(min=1)}
+
+
 @contextmanager
 def _without_warnings() -> Iterator[None]:
     verbosity = logging.get_verbosity()

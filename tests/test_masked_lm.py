@@ -21,7 +21,7 @@ from bertram_hf.masked_lm import (
     train_masked_lm_head,
 )
 from bertram_hf.masked_lm_batches import MaskedBatches, mask_heldout
-from bertram_hf.masked_lm_head import add_masked_lm_head, find_head
+from bertram_hf.masked_lm_head import MaskedTokenModel, add_masked_lm_head, find_head
 from bertram_hf.masked_lm_text import prepare_text
 
 TEXTS = make_sentences(300)
@@ -210,6 +210,28 @@ def test_training_learns_and_leaves_the_embeddings_alone(encoder, trained):
     assert again.perplexity == pytest.approx(record.after.perplexity, rel=1e-6)
     assert (again.accuracy, again.num_tokens) == (record.after.accuracy, record.after.num_tokens)
     assert not (folder / CHECKPOINTS).exists()
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])
+def test_predicting_masked_tokens_alone_gives_the_loss_and_gradients_of_the_model(family, roberta_tokenizer, tmp_path):
+    text = prepare_text(TEXTS, roberta_tokenizer, max_length=24, num_heldout=30)
+    batch = mask_heldout(text.heldout, roberta_tokenizer, batch_size=8, mask_probability=0.3)[0]
+    model = add_masked_lm_head(save_encoder(family, roberta_tokenizer, tmp_path), text.token_counts).eval()
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    losses, gradients = [], []
+    for version in (model, MaskedTokenModel(model).eval()):
+        model.zero_grad()
+        loss = version(**batch)["loss"]
+        loss.backward()
+        losses.append(loss.item())
+        gradients.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert gradients[0].keys() == gradients[1].keys()
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradient, gradients[1][name], rtol=1e-4, atol=1e-6)
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+    nothing = batch | {"labels": torch.full_like(batch["labels"], -100)}
+    assert MaskedTokenModel(model)(**nothing)["loss"] == 0
 
 
 def test_bias_alone_is_the_unigram_model(encoder):
