@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
+from .plain_tokens import tokenize_plain
 from .word_matching import WordError, WordPattern, normalize_text, replace_surrogates
 
 Parts = list[str | int]
@@ -63,16 +64,7 @@ def cut_as_released(
 def tokenize_parts(contexts: Sequence[Parts], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
     """Returns the token ids of contexts that were cut, by one call of the tokenizer."""
     texts = [part for parts in contexts for part in parts if isinstance(part, str)]
-    tokens = iter(
-        tokenizer(
-            texts or [""],  # a tokenizer does not take an empty list
-            add_special_tokens=False,
-            split_special_tokens=True,  # a literal "[MASK]" in user text is text
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            verbose=False,
-        )["input_ids"]
-    )
+    tokens = iter(tokenize_plain(tokenizer, texts))
     return [
         [token_id for part in parts for token_id in (next(tokens) if isinstance(part, str) else (part,))]
         for parts in contexts

@@ -10,6 +10,7 @@ import torch
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
+from .plain_tokens import tokenize_plain
 from .word_matching import replace_surrogates
 
 MIN_TOKENS = 4  # in fewer there is no context to predict a token from
@@ -135,15 +136,7 @@ def _as_dataset(texts: Dataset | Iterable[str], column: str) -> Dataset:
 def _cut_texts(
     batch: dict[str, list[Any]], *, tokenizer: PreTrainedTokenizerBase, column: str, size: int
 ) -> dict[str, list[Any]]:
-    texts = [replace_surrogates(text or "") for text in batch[column]]
-    encoded = tokenizer(
-        texts,
-        add_special_tokens=False,
-        split_special_tokens=True,
-        return_attention_mask=False,
-        return_token_type_ids=False,
-        verbose=False,
-    )["input_ids"]
+    encoded = tokenize_plain(tokenizer, [replace_surrogates(text or "") for text in batch[column]])
     cut = [ids[start : start + size] for ids in encoded for start in range(0, len(ids), size)]
     before, after = _special_ids(tokenizer)
     return {

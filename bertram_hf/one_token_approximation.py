@@ -15,6 +15,7 @@ from .context_encoders import check_encoder_reads_embeddings, check_encoder_type
 from .embedding_space import embedding_fingerprint
 from .finished_batches import FinishedBatches
 from .one_token_objective import OneTokenObjective, Templates, TemplateSampler
+from .plain_tokens import tokenize_plain
 from .row_optimizers import Evaluate, minimize_adam, minimize_lbfgs
 from .weight_hashing import hash_weights
 from .word_matching import WordError
@@ -265,15 +266,8 @@ def _split_words(
     pieces: dict[str, list[int]] = {}
     failed: dict[str, str] = {}
     # A byte-level piece that is only the space counts: the encoder sees it in texts, too.
-    all_ids = tokenizer(
-        [f" {word}" for word in words] or [""],
-        add_special_tokens=False,
-        split_special_tokens=True,
-        return_attention_mask=False,
-        return_token_type_ids=False,
-        verbose=False,
-    )["input_ids"]
-    for word, ids in zip(words, all_ids, strict=False):
+    all_ids = tokenize_plain(tokenizer, [f" {word}" for word in words])
+    for word, ids in zip(words, all_ids, strict=True):
         if not word.strip() or not ids:
             failed[word] = f"{word!r} is empty."
         elif set(ids) == {tokenizer.unk_token_id}:

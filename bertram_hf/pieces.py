@@ -5,6 +5,8 @@ from functools import cache
 
 from transformers import PreTrainedTokenizerBase
 
+from .plain_tokens import tokenize_plain
+
 # WordPiece marks the pieces that continue a word; byte-level BPE and SentencePiece mark those that begin one.
 PIECE_MARKERS = ("##", "Ġ", "▁")
 CONTINUES_WORD = "·"
@@ -32,14 +34,7 @@ class PieceReader:
         left out."""
         pieces: list[list[int]] = []
         for start in range(0, len(words), WORDS_PER_CALL):
-            pieces += self.tokenizer(
-                [f" {word}" for word in words[start : start + WORDS_PER_CALL]],
-                add_special_tokens=False,
-                split_special_tokens=True,
-                return_attention_mask=False,
-                return_token_type_ids=False,
-                verbose=False,
-            )["input_ids"]
+            pieces += tokenize_plain(self.tokenizer, [f" {word}" for word in words[start : start + WORDS_PER_CALL]])
         return [[piece for piece in ids if self.tokens.get(piece) not in ("Ġ", "▁")] for ids in pieces]
 
     def read(self, token_id: int) -> str:
