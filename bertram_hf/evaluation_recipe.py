@@ -91,7 +91,11 @@ class RarifiedTask:
         synonyms: Whether WordNet's synonyms are substitutes.
         misspellings: Where misspellings come from: `codespell`, `nlpaug` or a TSV file; none if empty.
         misspelling_share: How likely a word may be replaced by a misspelling.
+        substitutions: TSV files of your own: word, substitute and, if you like, its kind.
         max_count: A substitute is rare if it occurs less often in `corpora`.
+        only_unknown: Whether substitutes that the tokenizer has a token for are left out. In a small corpus a word that
+            the model knows well may be rare; the paper, with a large one, counts only.
+        max_masked: At most so many words of a text are replaced.
         trainer: Fields of `TrainingArguments` for the classifier.
     """
 
@@ -106,7 +110,10 @@ class RarifiedTask:
     synonyms: bool = True
     misspellings: list[str] = field(default_factory=list)
     misspelling_share: float = 0.1
+    substitutions: list[str] = field(default_factory=list)
     max_count: int = 100
+    only_unknown: bool = True
+    max_masked: int = 5
     trainer: dict[str, Any] = field(default_factory=dict)
 
 

@@ -1,5 +1,6 @@
 """Rare substitutes of the words of a data set, from WordNet and from lists of misspellings."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from transformers import PreTrainedTokenizerBase
@@ -9,6 +10,8 @@ from .pieces import PieceReader
 from .substitutions import Substitutions
 from .synonyms import find_synonyms
 
+logger = logging.getLogger(__name__)
+
 
 def find_substitutes(
     words: Iterable[str],
@@ -17,21 +20,25 @@ def find_substitutes(
     *,
     synonyms: bool = True,
     misspellings: Sequence[str] = (),
+    given: Sequence[str] = (),
     max_count: int = 100,
+    only_unknown: bool = True,
     show_progress: bool = True,
 ) -> Substitutions:
-    """Finds substitutes of words that are rare in a corpus and unknown to a model.
+    """Finds substitutes of words that are rare in a corpus and, unless `only_unknown` is false, unknown to a model.
 
     In a corpus as large as the paper's, rare words are unknown by themselves; in a small one a word that the model
-    knows well, and has a token for, may be rare.
+    knows well, and has a token for, may be rare. How many are left out for that is logged.
 
     Args:
         words: Words in lower case.
         counts: How often words occur in the corpus, in lower case; 0 if not listed.
-        tokenizer: The model's; it must cut substitutes into several pieces.
+        tokenizer: The model's.
         synonyms: Whether WordNet's synonyms are substitutes; see `find_synonyms`.
         misspellings: `"codespell"`, `"nlpaug"`, or TSV files of words and misspellings.
+        given: More TSV files, of words, substitutes and kinds.
         max_count: Substitutes occur fewer times.
+        only_unknown: Whether the tokenizer must cut substitutes into several pieces.
         show_progress: Whether a run of more than a few seconds shows a progress bar.
 
     Example:
@@ -42,10 +49,15 @@ def find_substitutes(
     found = Substitutions()
     if synonyms:
         found |= find_synonyms(words, counts, max_count=max_count, show_progress=show_progress)
-    for source in misspellings:
-        known = read_misspellings(source) if source in DICTIONARIES else Substitutions.read(source, kind="misspelling")  # type: ignore[arg-type]
+    lists = [
+        read_misspellings(source) if source in DICTIONARIES else Substitutions.read(source, kind="misspelling")  # type: ignore[arg-type]
+        for source in misspellings
+    ]
+    for known in [*lists, *map(Substitutions.read, given)]:
         occurring = Substitutions(entry for entry in known.entries() if entry[0] in words)
         found |= occurring.keep_rare(counts, max_count=max_count)
+    if not only_unknown:
+        return found
     reader = PieceReader(tokenizer)
     substitutes = sorted({substitute for _, substitute, _ in found.entries()})
     unknown = {
@@ -53,4 +65,10 @@ def find_substitutes(
         for substitute, pieces in zip(substitutes, reader.split(substitutes), strict=True)
         if reader.breaks_up(pieces, 2)
     }
+    if len(unknown) < len(substitutes):
+        logger.info(
+            "%d of %d rare substitutes are left out: the tokenizer has a token for them.",
+            len(substitutes) - len(unknown),
+            len(substitutes),
+        )
     return Substitutions(entry for entry in found.entries() if entry[1] in unknown)

@@ -77,7 +77,9 @@ class RarifiedEvaluation:
             self.run.tokenizer,
             synonyms=task.synonyms,
             misspellings=task.misspellings,
+            given=task.substitutions,
             max_count=task.max_count,
+            only_unknown=task.only_unknown,
             show_progress=self.run.show_progress,
         )
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -88,7 +90,11 @@ class RarifiedEvaluation:
     @cached_property
     def contexts(self) -> CorpusContexts:
         """Contexts of all substitutes."""
-        words = [text.lower() for _, text, _ in self.substitutions.entries()]
+        words = [
+            form
+            for _, text, _ in self.substitutions.entries()
+            for form in ([text.lower()] if self.run.lower_case else [text, text.capitalize(), text.upper()])
+        ]
         return self.run.find_contexts(self.run.recipe.corpora, words, self.folder)
 
     def rarified(self, seed: int) -> tuple[PreTrainedModel, Dataset]:
@@ -121,6 +127,7 @@ class RarifiedEvaluation:
             pair_column=task.pair_column,
             label_column=task.label_column,
             max_length=task.max_length,
+            max_masked=task.max_masked,
             misspelling_share=task.misspelling_share,
             seed=seed,
             training_arguments={"disable_tqdm": not self.run.show_progress} | task.trainer,

@@ -36,10 +36,13 @@ class ResultRows:
         Args:
             system: The system's name.
             seed: The seed.
-            depends_on: All that the result depends on, as JSON can hold it.
+            depends_on: All that the result depends on, as JSON can hold it. What is None or empty counts as not there,
+                so that a recipe's new optional fields leave old rows up to date.
             compute: Computes the row's fields.
         """
-        digest = hashlib.sha256(json.dumps(depends_on, sort_keys=True, default=str).encode()).hexdigest()[:32]
+        digest = hashlib.sha256(json.dumps(drop_empty(depends_on), sort_keys=True, default=str).encode()).hexdigest()[
+            :32
+        ]
         path = self.folder / f"{file_name(system)}-seed-{seed}.json"
         if path.is_file():
             row = json.loads(path.read_text(encoding="utf-8"))
@@ -55,6 +58,21 @@ class ResultRows:
         }
         write_json(path, row)
         return row
+
+
+def drop_empty(content: Any) -> Any:
+    """Returns nested dictionaries without the values that are None or empty.
+
+    Example:
+        >>> drop_empty({"a": 0, "b": None, "c": {"d": []}})
+        {'a': 0}
+    """
+    if isinstance(content, list | tuple):
+        return [drop_empty(value) for value in content]
+    if not isinstance(content, Mapping):
+        return content
+    kept = {name: drop_empty(value) for name, value in content.items()}
+    return {name: value for name, value in kept.items() if value not in (None, [], {}, "")}
 
 
 def write_json(path: Path, content: Any) -> None:

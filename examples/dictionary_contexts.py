@@ -17,6 +17,8 @@ DIGITS = {
 PRONUNCIATION, BRACKETS, PARENTHESES = re.compile(r"\\[^\\]*\\"), re.compile(r"\[[^\[\]]*\]"), re.compile(r"\([^()]*\)")
 GRAMMAR = re.compile(r"^(?:\s*(?:or|pl|n|a|v|adv|prep|conj|interj|t|i|imp|p|pr|vb|superl|compar)\b[.,;&]*)+")
 SENSE = re.compile(r"(?:^|\s)\d+\.\s")
+WORDNET, FROM_WORDNET = re.compile(r"\[WordNet[^\]]*\]?|WordNet 1\.5\]?"), "\0"
+SYNONYMS = re.compile(r"\bSyn\b[.:].*")
 AUTHOR = re.compile(r"--\s*[A-Z][\w.&' ]{0,30}\.?(?=\s|$)")
 MIN_WORDS, MAX_WORDS = 2, 40
 
@@ -43,16 +45,22 @@ def read_entries(name: str) -> Iterator[tuple[str, str]]:
 
 
 def read_senses(headword: str, entry: str) -> Iterator[str]:
-    """Yields "headword: definition" for each sense of an entry; quotations of other writers are left out."""
+    """Yields "headword: definition" for each sense of an entry.
+
+    Left out are quotations of other writers, lists of synonyms, and senses that GCIDE has from WordNet: rarified sets
+    and probes are made of WordNet's synonyms, and must not be answered from there.
+    """
     paragraphs = re.split(r"\n\s*\n", entry)
     lines = [part for part in paragraphs if not re.match(r"\s{8,}", part)]  # quotations are indented further
-    text = PRONUNCIATION.sub(" ", " ".join(" ".join(lines).split()))
+    text = WORDNET.sub(FROM_WORDNET, PRONUNCIATION.sub(" ", " ".join(" ".join(lines).split())))
     for _ in range(3):  # brackets stand in brackets
         text = BRACKETS.sub(" ", PARENTHESES.sub(" ", text))
     text = AUTHOR.sub(" ", text).replace("{", "").replace("}", "")
     text = re.sub(rf"^\s*(?:{re.escape(headword)}\W*)+", "", text, flags=re.IGNORECASE)
     for sense in SENSE.split(text):
-        definition = " ".join(GRAMMAR.sub("", sense).split()).lstrip(" .,;:&")
+        if FROM_WORDNET in sense:
+            continue
+        definition = " ".join(GRAMMAR.sub("", SYNONYMS.sub("", sense)).split()).lstrip(" .,;:&")
         words = definition.split()
         if len(words) >= MIN_WORDS:
             yield f"{headword}: {' '.join(words[:MAX_WORDS])}"
