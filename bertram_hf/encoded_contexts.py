@@ -142,6 +142,7 @@ class EncodedContexts:
         np.save(unfinished / "mask_positions.npy", np.asarray(mask_positions, dtype=np.int32))
         description = {"key": key, "words": words, "dropped": dropped}
         (unfinished / "contexts.json").write_text(json.dumps(description), encoding="utf-8")
+        (folder / "contexts.json").unlink(missing_ok=True)  # first: without it, what a kill leaves is no result
         shutil.rmtree(folder, ignore_errors=True)
         unfinished.rename(folder)
         return cls.load(folder)

@@ -16,9 +16,9 @@ from .form_tokenization import PAD_ID
 from .induction import encode_tokens
 from .modeling_bertram import FORM_POSITIONS, BertramModel
 from .processing_bertram import BertramProcessor, pad_rows
-from .weight_hashing import hash_weights
+from .weight_hashing import hash_model, hash_weights
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 CONTEXTS_PER_WINDOW = 8192
 SECONDS_BEFORE_PROGRESS = 3
 READS_FORM = ("replace", *FORM_POSITIONS)
@@ -69,7 +69,7 @@ def cache_features(
     settings = {
         "version": FORMAT_VERSION,
         "contexts": contexts.key,
-        "encoder": hash_weights(model.encoder),
+        "encoder": hash_model(model.encoder),
         "mode": config.mode if reads_form else "context",
         "context_encoder": config.context_encoder,
         "context_layers": config.context_layers,
@@ -91,7 +91,7 @@ def cache_features(
     process = PartialState()
     if process.is_main_process and not done_path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        np.lib.format.open_memmap(path, "w+", np.dtype(dtype), (len(contexts), config.context_size)).flush()
+        _make_array(path, np.dtype(dtype), (len(contexts), config.context_size))
         (Path(folder) / f"{name}.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
         np.lib.format.open_memmap(done_path, "w+", np.uint8, (num_windows,)).flush()
     process.wait_for_everyone()
@@ -118,13 +118,40 @@ def cache_features(
                 form = _form_of_contexts(model, processor, contexts, rows, form_dropout, seed + window)
             input_ids = [contexts.input_ids(row) for row in rows]
             encoded = encode_tokens(model, processor, input_ids, contexts.mask_positions[rows].tolist(), form)
-            features[rows] = encoded.float().cpu().numpy()
+            with np.errstate(over="ignore"):  # told below
+                features[rows] = encoded.float().cpu().numpy()
+            if not np.isfinite(features[rows]).all():
+                raise ValueError(
+                    f"Expected features that fit into {dtype}; some are infinite or not a number. "
+                    "Use cache_dtype: float32, or check the encoder's weights."
+                )
             features.flush()
             done[window] = 1  # only now: a window that is not marked is computed again
             done.flush()
         model.train(was_training)
     process.wait_for_everyone()
     return np.load(path, mmap_mode="r")
+
+
+def _make_array(path: Path, dtype: np.dtype, shape: tuple[int, int]) -> None:
+    """Makes a file for an array and takes its space on disk: a disk that is full later would kill the process.
+
+    Raises:
+        OSError: If there is not enough space, which is then as it was.
+    """
+    np.lib.format.open_memmap(path, "w+", dtype, shape).flush()
+    if not hasattr(os, "posix_fallocate"):
+        return
+    size = path.stat().st_size
+    try:
+        with open(path, "r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+    except OSError as error:
+        path.unlink()
+        raise OSError(
+            f"The features of {shape[0]:,} contexts need {size / 1e9:.2f} GB in {path.parent}: {error.strerror}. Free "
+            "some, set `features` to a folder on another disk, or train with cache: false."
+        ) from error
 
 
 def _form_of_contexts(

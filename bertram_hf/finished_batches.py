@@ -29,17 +29,19 @@ class FinishedBatches:
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self.parts_folder = folder / PARTS_NAME
         settings_path, vectors_path = folder / SETTINGS_NAME, folder / METADATA_NAME
+        old_settings = json.loads(settings_path.read_text(encoding="utf-8")) if settings_path.exists() else {}
         if vectors_path.exists():
             found = json.loads(vectors_path.read_text(encoding="utf-8"))["embedding_fingerprint"]
-            if found != settings["embedding_fingerprint"] or not settings_path.exists():
+            if found != settings["embedding_fingerprint"] or old_settings.get("encoder") != settings["encoder"]:
                 raise ValueError(
-                    f"{folder} holds vectors that this run would overwrite: expected approximated ones of embeddings "
-                    f"{settings['embedding_fingerprint']}, found "
-                    f"{'others' if not settings_path.exists() else 'those of'} {found}. Give another folder."
+                    f"{folder} holds vectors that this run would overwrite: expected approximated ones of this encoder "
+                    f"(embeddings {settings['embedding_fingerprint']}), found "
+                    f"{'those of another encoder' if old_settings else 'others'} ({found}). Give another folder."
                 )
         self.parts_folder.mkdir(parents=True, exist_ok=True)
-        old_settings = json.loads(settings_path.read_text(encoding="utf-8")) if settings_path.exists() else settings
-        if old_settings != settings:
+        if old_settings == settings:
+            return
+        if old_settings:
             changed = sorted(name for name in settings if old_settings.get(name) != settings[name])
             logger.warning(f"{folder} was made with other settings ({', '.join(changed)}); all words begin anew.")
             for path in self.parts_folder.glob("*.safetensors"):

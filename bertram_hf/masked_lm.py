@@ -31,7 +31,7 @@ from .machine_paths import hide_paths
 from .masked_lm_batches import MaskedBatches, mask_heldout
 from .masked_lm_head import MaskedTokenModel, add_masked_lm_head
 from .masked_lm_text import prepare_text
-from .training_stage import last_whole_checkpoint
+from .training_stage import last_whole_checkpoint, only_item
 
 logger = logging.getLogger(__name__)
 
@@ -178,7 +178,7 @@ def train_masked_lm_head(
     trainer = Trainer(
         MaskedTokenModel(model),
         arguments,
-        data_collator=_only_item,
+        data_collator=only_item,
         train_dataset=batches,
         processing_class=tokenizer,
     )
@@ -258,7 +258,3 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
     temporary = path.with_name(f"{path.name}.tmp")
     temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     os.replace(temporary, path)
-
-
-def _only_item(items: list[Any]) -> Any:
-    return items[0]

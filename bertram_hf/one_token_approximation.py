@@ -17,7 +17,7 @@ from .finished_batches import FinishedBatches
 from .one_token_objective import OneTokenObjective, Templates, TemplateSampler
 from .plain_tokens import tokenize_plain
 from .row_optimizers import Evaluate, minimize_adam, minimize_lbfgs
-from .weight_hashing import hash_weights
+from .weight_hashing import hash_model
 from .word_matching import WordError
 from .word_vectors import WordVectors
 
@@ -115,7 +115,7 @@ def approximate_vectors(
     settings = {
         "version": FORMAT_VERSION,
         "embedding_fingerprint": fingerprint,
-        "encoder": hash_weights(encoder),
+        "encoder": hash_model(encoder),
         "candidates": hashlib.sha256(json.dumps(sampler.candidate_ids).encode()).hexdigest(),
         "optimizer": optimizer,
         "iterations": iterations,

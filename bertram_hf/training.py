@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from accelerate import PartialState
 from transformers import AutoModel, AutoTokenizer, set_seed
 
 from .card_training import TRAINING_NAME
@@ -19,15 +18,16 @@ from .feature_cache import READS_FORM, cache_features
 from .form_tokenization import FormTokenizer
 from .induction import encode_words
 from .modeling_bertram import BertramModel
+from .processes import join_processes
 from .processing_bertram import BertramProcessor
 from .ridge_start import start_from_ridge
-from .training_batches import InputMaker
+from .training_batches import InputMaker, count_repetitions
 from .training_data import ContextsOf, TrainingData, prepare_data
 from .training_parts import NETWORK_FIELDS, context_part, form_part, fuse, replace_fields
 from .training_recipe import Recipe
 from .training_record import describe_training, save_model
 from .training_stage import StageSettings, heldout_batches, read_record, train_stage
-from .weight_hashing import hash_weights
+from .weight_hashing import hash_model
 from .word_families import word_family
 from .word_recovery import RecoveryScore, evaluate_recovery
 
@@ -63,8 +63,7 @@ class TrainingRun:
     def __init__(self, recipe: Recipe, *, command: str | None = None, show_progress: bool = True) -> None:
         self.recipe, self.command = recipe, command
         self.output = Path(recipe.output)
-        # Without a GPU, accelerate joins processes only if it is told that there is none.
-        self.process = PartialState(cpu=not (torch.cuda.is_available() or torch.backends.mps.is_available()))
+        self.process = join_processes()
         self.show_progress = show_progress and self.process.is_main_process
         self.tokenizer = AutoTokenizer.from_pretrained(recipe.encoder)
         self.encoder = AutoModel.from_pretrained(recipe.encoder).eval().to(self.process.device)
@@ -73,7 +72,7 @@ class TrainingRun:
             self.data: TrainingData = prepare_data(
                 recipe, self.encoder, self.tokenizer, show_progress=self.show_progress
             )
-        self._encoder_hash = hash_weights(self.encoder)
+        self._encoder_hash = hash_model(self.encoder)
 
     def train(self) -> dict[str, Path]:
         """Trains all systems. Returns their folders."""
@@ -232,7 +231,8 @@ class TrainingRun:
             for contexts, feature, form in zip((train, development), features, (forms, None), strict=True)
             if len(contexts.words)
         ]
-        fingerprint = self._fingerprint(model, processor, train, development, settings, forms)
+        occurrences = np.array([self.data.contexts.counts[word] for word in train.words])
+        fingerprint = self._fingerprint(model, processor, train, development, settings, forms, occurrences)
         heldout = None
         if len(makers) > 1:
             heldout = heldout_batches(makers[1], DEVELOPMENT_CONTEXTS if config.has_context else (0,))
@@ -254,7 +254,7 @@ class TrainingRun:
             model,
             processor,
             makers[0],
-            np.array([self.data.contexts.counts[word] for word in train.words]),
+            occurrences,
             settings=settings,
             folder=folder,
             fingerprint=fingerprint,
@@ -283,6 +283,7 @@ class TrainingRun:
         development: EncodedContexts,
         settings: StageSettings,
         forms: torch.Tensor | None,
+        occurrences: np.ndarray,
     ) -> str:
         """Names all that a stage's result depends on."""
         digest = hashlib.sha256()
@@ -294,6 +295,7 @@ class TrainingRun:
             digest.update(json.dumps(part, sort_keys=True, default=str).encode())
         for tensor in (targets, forms):
             digest.update(b"" if tensor is None else tensor.numpy().tobytes())
+        digest.update(count_repetitions(occurrences, settings.max_repetitions).astype(np.int64).tobytes())
         for name, value in sorted(start.items()):
             digest.update(name.encode() + value.cpu().numpy().tobytes())
         return digest.hexdigest()[:32]
@@ -302,7 +304,7 @@ class TrainingRun:
         """Saves a trained system with its record and scores it on the held-out words."""
         folder = self.output / preset
         records = [read_record(stage) for stage in stages]
-        fingerprint = records[-1]["fingerprint"]
+        fingerprint = self._finished_fingerprint(records[-1]["fingerprint"])
         path = folder / TRAINING_NAME
         found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         # Only the main process decides: another one may look when this one has already written.
@@ -320,6 +322,13 @@ class TrainingRun:
             temporary.replace(path)
         self.process.wait_for_everyone()
         return folder
+
+    def _finished_fingerprint(self, trained: str) -> str:
+        """Names all that a saved system and its record depend on: the last stage, and how it is saved and scored."""
+        recipe, heldout = self.recipe, self.data.heldout_contexts
+        saved = [recipe.dtype, recipe.encoder_name or str(recipe.encoder), recipe.description, asdict(recipe.heldout)]
+        contexts = [[word, heldout[word]] for word in self.data.heldout]
+        return hashlib.sha256(json.dumps([trained, saved, contexts]).encode()).hexdigest()[:32]
 
     def score(self, model: BertramModel, processor: BertramProcessor) -> list[RecoveryScore]:
         """Scores a model on the held-out words; nothing if there are none."""

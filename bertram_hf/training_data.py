@@ -1,5 +1,6 @@
 """From a recipe to training words: their contexts, counts and target vectors, and the words that are held out."""
 
+import json
 import logging
 import os
 from collections import Counter
@@ -118,6 +119,7 @@ def prepare_data(
         build_source(source, output / f"corpus-{index}", words=sampled, **building)
         for index, source in enumerate(recipe.corpora)
     ]
+    check_case([source.folder for source in recipe.corpora if source.folder is not None], lower_case)
     contexts = heldout_contexts = CorpusContexts(folders)
     if heldout_source is not None and heldout:
         folder = build_source(
@@ -137,7 +139,9 @@ def prepare_data(
     min_count = min(source.min_count for source in recipe.corpora)
     several = [word for word, ids in pieces.items() if len(ids) > 1 and contexts.counts[word] >= min_count]
     several.sort(key=lambda word: (-contexts.counts[word], word))
-    several = several[: chosen.approximate_max_words] if chosen.approximate else []
+    fingerprint = embedding_fingerprint(encoder.get_input_embeddings().weight)
+    given = read_targets(chosen.vectors, fingerprint)
+    several = [word for word in several if chosen.approximate or word in given][: chosen.approximate_max_words]
     if not chosen.whole_vocabulary:
         single = {word: token for word, token in single.items() if contexts.counts[word] >= min_count}
 
@@ -152,18 +156,21 @@ def prepare_data(
             len(heldout),
         )
     words, vectors = [*single, *known], table[[*single.values(), *known.values()]]
-    if several:
+    without_target = [word for word in several if word not in given]
+    if without_target:
         approximated = approximate_vectors(
             encoder,
             tokenizer,
-            several,
+            without_target,
             output=output / "approximation",
             errors="skip",
             show_progress=show_progress,
             **{"seed": recipe.seed, **chosen.approximation},
         )
-        several = approximated.words
-        words, vectors = [*words, *several], torch.cat([vectors, approximated.embeddings.float()])
+        given |= dict(zip(approximated.words, approximated.embeddings.float(), strict=True))
+        several = [word for word in several if word in given]  # some may have failed
+    if several:
+        words, vectors = [*words, *several], torch.cat([vectors, torch.stack([given[word] for word in several])])
     train_words = [*single, *several]
     if not train_words:
         raise ValueError(
@@ -171,7 +178,6 @@ def prepare_data(
         )
     split = split_by_family(train_words, recipe.heldout.development_share, seed=recipe.seed)
     check_no_leak(split.train, [*split.heldout, *heldout, *excluded])
-    fingerprint = embedding_fingerprint(encoder.get_input_embeddings().weight)
     in_training = set(split.train)
     return TrainingData(
         contexts,
@@ -182,6 +188,39 @@ def prepare_data(
         WordVectors(words, vectors, fingerprint),
         num_approximated=sum(word in in_training for word in several),
     )
+
+
+def read_targets(sources: Sequence[str], fingerprint: str) -> dict[str, torch.Tensor]:
+    """Reads target vectors.
+
+    Args:
+        sources: Folders or Hub names of `WordVectors`; of a word that stands twice the first one counts.
+        fingerprint: That of the encoder's embeddings.
+
+    Raises:
+        ValueError: If they are vectors of another encoder.
+    """
+    targets: dict[str, torch.Tensor] = {}
+    for source in sources:
+        vectors = WordVectors.from_pretrained(source)
+        if vectors.embedding_fingerprint != fingerprint:
+            raise ValueError(
+                f"targets.vectors: {source} holds vectors for embeddings {vectors.embedding_fingerprint}, the encoder "
+                f"has {fingerprint}. Give those that were made for this encoder."
+            )
+        targets = dict(zip(vectors.words, vectors.embeddings.float(), strict=True)) | targets
+    return targets
+
+
+def check_case(folders: Sequence[str], lower_case: bool) -> None:
+    """Raises a ValueError if a corpus was built for an encoder that reads case in another way."""
+    for folder in folders:
+        path = Path(folder) / "corpus.json"
+        if path.is_file() and json.loads(path.read_text(encoding="utf-8"))["lower_case"] != lower_case:
+            raise ValueError(
+                f"{folder} was built {'without' if lower_case else 'with'} --lower-case; this encoder reads words "
+                f"{'in lower case' if lower_case else 'as they are'}. Build it anew with --encoder."
+            )
 
 
 def check_no_leak(train: Sequence[str], heldout: Sequence[str]) -> None:

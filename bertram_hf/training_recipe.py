@@ -58,7 +58,9 @@ class TargetSettings:
             has seen them often; else `min_count` of the corpus holds for them too.
         min_length: Words with fewer letters are left out.
         min_contexts: Words with fewer sentences are left out.
-        approximate: Whether words of several pieces get targets by one-token approximation.
+        vectors: Folders or Hub names of vectors of the same encoder, such as `bertram approximate` writes; words of
+            several pieces that stand there have them as their targets.
+        approximate: Whether other words of several pieces get targets by one-token approximation.
         approximate_max_words: At most so many of them, the most frequent ones.
         approximation: Arguments of `approximate_vectors`, such as `optimizer` and `iterations`.
     """
@@ -66,6 +68,7 @@ class TargetSettings:
     whole_vocabulary: bool = False
     min_length: int = 1
     min_contexts: int = 1
+    vectors: list[str] = field(default_factory=list)
     approximate: bool = True
     approximate_max_words: int | None = None
     approximation: dict[str, Any] = field(default_factory=dict)
@@ -163,6 +166,12 @@ class Recipe:
             needs_context = mode == "context" or (mode != "form" and self.combined_stage(preset).ridge is None)
             if self.context is None and needs_context:
                 raise ValueError(f"context: {preset} needs a first stage, or `ridge` in its third one; got null.")
+            stage = self.combined_stage(preset)
+            if stage.cached_form_dropout and (self.form_folds or not stage.cache):
+                raise ValueError(
+                    f"cached_form_dropout: {preset} has {'form_folds' if self.form_folds else 'cache: false'}, where "
+                    "the encoder sees whole form vectors; set one of the two back."
+                )
 
     def combined_stage(self, preset: str) -> StageSettings:
         """Returns the third stage of a preset."""

@@ -49,7 +49,8 @@ class StageSettings:
         freeze_form: Whether the form part is frozen in the third stage; if not given, in modes add and add-quotes.
         ridge: If given, A and b start from a ridge regression with this penalty, from the mean of the contexts.
         lazy_adam: Whether a form stage of n-grams is trained with SparseAdam, which touches only the rows of a batch.
-        patience: Stop after so many evaluations without a better `metric_for_best_model`.
+        patience: Stop after so many evaluations on held-out words without a better `metric_for_best_model`, and keep
+            the best model. Default of that metric: `mrr`.
         trainer: Fields of `TrainingArguments`, such as `num_train_epochs` and `learning_rate`.
     """
 
@@ -99,7 +100,7 @@ class BertramTrainer(Trainer):
         super().__init__(
             model,
             args,
-            data_collator=_only_item,
+            data_collator=only_item,
             train_dataset=train_batches,
             eval_dataset=None if heldout is None else [],
             processing_class=processing_class,
@@ -201,6 +202,9 @@ def train_stage(
             shutil.rmtree(folder)
         write_record(folder, {"fingerprint": fingerprint})
     process.wait_for_everyone()
+    if settings.patience and heldout is None:
+        raise ValueError("patience needs held-out words to watch; set development_share of heldout above 0.")
+    best = {"metric_for_best_model": "mrr", "load_best_model_at_end": True} if settings.patience else {}
     arguments = TrainingArguments(
         **{
             "output_dir": str(folder),
@@ -214,6 +218,7 @@ def train_stage(
             "eval_strategy": "no" if heldout is None else "epoch",
             "save_strategy": "epoch",
             "max_grad_norm": 0.0,  # as the released code
+            **best,
             **settings.trainer,
         }
     )
@@ -271,8 +276,11 @@ def train_stage(
 def last_whole_checkpoint(folder: Path) -> str | None:
     """Returns the newest checkpoint that was written to its end; a kill may have come in the middle of one."""
     while (path := get_last_checkpoint(str(folder))) is not None:
-        if (Path(path) / "trainer_state.json").is_file():  # the Trainer writes it last
+        try:
+            json.loads((Path(path) / "trainer_state.json").read_text(encoding="utf-8"))  # the Trainer writes it last
             return path
+        except (OSError, ValueError):
+            pass
         logger.warning("%s is not whole and is left out.", path)
         shutil.rmtree(path)
     return None
@@ -306,7 +314,17 @@ def write_record(folder: Path, record: dict[str, Any]) -> None:
     os.replace(temporary, folder / STAGE_NAME)
 
 
-def _only_item(items: list[Any]) -> Any:
+def only_item(items: list[Any]) -> Any:
+    """Returns the batch that a dataset of whole batches gives.
+
+    Raises:
+        ValueError: If the Trainer asks for several at once.
+    """
+    if len(items) != 1:
+        raise ValueError(
+            f"Expected one item, which is a whole batch; the Trainer asked for {len(items)} at once. Leave "
+            "per_device_train_batch_size at 1, and start one process for each GPU with torchrun."
+        )
     return items[0]
 
 
@@ -318,6 +336,11 @@ def _table_optimizer(
         return None
     table = model.form_encoder.embeddings
     if lazy_adam:
+        if arguments.max_grad_norm or PartialState().num_processes > 1:
+            raise ValueError(
+                "lazy_adam takes neither max_grad_norm nor several processes: PyTorch can neither clip nor add up its "
+                "sparse gradients. Set lazy_adam: false."
+            )
         table.sparse = True
         return torch.optim.SparseAdam(table.parameters(), lr=arguments.learning_rate)
     is_adam = str(getattr(arguments.optim, "value", arguments.optim)) in ("adamw_torch", "adamw_torch_fused")

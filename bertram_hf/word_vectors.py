@@ -160,8 +160,17 @@ class WordVectors:
             "dropped_contexts": self.dropped_contexts,
             "failed": self.failed,
         }
-        save_file(tensors, folder / VECTORS_NAME, metadata={"format": "pt"})
-        (folder / METADATA_NAME).write_text(json.dumps(metadata), encoding="utf-8")
+        # Under other names first, those of this process: a kill or a full disk leaves what was there before, and
+        # processes that write the same do not disturb each other.
+        unfinished = {name: folder / f"{name}.{os.getpid()}.tmp" for name in (VECTORS_NAME, METADATA_NAME)}
+        try:
+            save_file(tensors, unfinished[VECTORS_NAME], metadata={"format": "pt"})
+            unfinished[METADATA_NAME].write_text(json.dumps(metadata), encoding="utf-8")
+            for name, path in unfinished.items():
+                os.replace(path, folder / name)
+        finally:
+            for path in unfinished.values():
+                path.unlink(missing_ok=True)
 
     @classmethod
     def from_pretrained(cls, path_or_repo: str | os.PathLike, **hub_arguments: Any) -> "WordVectors":

@@ -1,4 +1,7 @@
+import copy
+import errno
 import json
+import os
 
 import numpy as np
 import pytest
@@ -218,3 +221,35 @@ def test_tokenising_that_was_killed_begins_anew(make_pair, tmp_path):
     contexts = EncodedContexts.build(processor, CONTEXTS, tmp_path / "tokens", show_progress=False)
     assert len(contexts) == NUM_CONTEXTS
     assert not (tmp_path / "tokens.unfinished").exists()
+
+
+def test_same_weights_in_another_network_have_other_features(make_parts, tmp_path):
+    model, processor, contexts = parts = make_parts()
+    first = cache(parts, tmp_path)
+    config = copy.deepcopy(model.config)
+    config.text_config.hidden_act = "relu"
+    other = type(model)(config)
+    other.load_state_dict(model.state_dict())
+    second = cache((other.eval(), processor, contexts), tmp_path)
+    assert not np.allclose(first, second)
+    np.testing.assert_allclose(second, encode_one_by_one(other, processor, contexts), atol=1e-5)
+
+
+def test_features_beyond_half_precision_are_refused(make_parts, tmp_path):
+    parts = make_parts()
+    with torch.no_grad():
+        parts[0].encoder.encoder.layer[-1].output.LayerNorm.weight.mul_(1e6)
+    assert np.isfinite(cache(parts, tmp_path)).all()
+    with pytest.raises(ValueError, match=r"Expected features that fit into float16.*cache_dtype: float32"):
+        cache(parts, tmp_path, dtype="float16")
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="the system cannot reserve space")
+def test_full_disk_is_told_before_anything_is_encoded(make_parts, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with pytest.raises(OSError, match=r"features of 13 contexts need .* GB in .*No space left.*cache: false"):
+        cache(make_parts(), tmp_path)
+    assert not list((tmp_path / "features").iterdir())

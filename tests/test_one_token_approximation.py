@@ -1,4 +1,5 @@
 import argparse
+import copy
 import json
 import signal
 import subprocess
@@ -210,8 +211,13 @@ def test_other_settings_begin_anew_and_say_so(parts, tmp_path, caplog):
 
 def test_vectors_of_others_are_not_overwritten(parts, tmp_path, make_encoder):
     approximate_vectors(*parts, WORDS[:2], output=tmp_path / "ours", iterations=1)
-    with pytest.raises(ValueError, match=r"expected approximated ones of embeddings 641x16-.*found those of 641x32-"):
+    with pytest.raises(ValueError, match=r"ones of this encoder \(embeddings 641x16-.*another encoder \(641x32-"):
         approximate_vectors(make_encoder("electra"), parts[1], WORDS, output=tmp_path / "ours", iterations=1)
+    deeper = copy.deepcopy(parts[0])  # with the same embeddings
+    with torch.no_grad():
+        deeper.encoder.layer[0].output.dense.weight.mul_(2)
+    with pytest.raises(ValueError, match="those of another encoder"):
+        approximate_vectors(deeper, parts[1], WORDS[:2], output=tmp_path / "ours", iterations=1)
     WordVectors.from_dict({"kumquat": [1.0] * 32}).save_pretrained(tmp_path / "induced")
     with pytest.raises(ValueError, match="holds vectors that this run would overwrite"):
         approximate_vectors(*parts, WORDS, output=tmp_path / "induced", iterations=1)

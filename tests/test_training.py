@@ -15,10 +15,13 @@ pytest.importorskip("datatrove")
 
 from bertram_hf import induce_vectors
 from bertram_hf.cli import main
+from bertram_hf.corpus import build_corpus
 from bertram_hf.training import TrainingRun, train_recipe
 from bertram_hf.training_data import check_no_leak
 from bertram_hf.training_recipe import Recipe
+from bertram_hf.training_stage import read_record
 from bertram_hf.word_families import word_family
+from bertram_hf.word_vectors import WordVectors
 
 SYSTEMS = ["bertram-add", "bertram-shallow", "bertram-replace", "mimick", "a-la-carte", "attentive-mimicking"]
 FORM_ONLY, CONTEXT_ONLY = ("mimick",), ("a-la-carte",)
@@ -285,3 +288,47 @@ def test_corpus_without_target_words_is_refused(encoder_folder, tmp_path, capsys
     with pytest.raises(ValueError, match=message):
         train_recipe(Recipe.load(path, {"corpora": corpora}), show_progress=False)
     shutil.rmtree(tmp_path / "out")
+
+
+def test_saving_and_scoring_in_another_way_is_done_anew_without_training(trained, tmp_path, capsys):
+    path, output = trained
+    shutil.copytree(output, tmp_path / "out")
+    before = snapshot(tmp_path / "out" / "stages")
+    options = ["--set", f"output={tmp_path / 'out'}", "--set", "systems=[bertram-shallow]"]
+    train_command(path, capsys, *options, "--set", "dtype=float16", "--set", "heldout.num_contexts=[0, 2]")
+    assert snapshot(tmp_path / "out" / "stages") == before
+    weights = load_file(tmp_path / "out" / "bertram-shallow" / "model.safetensors")
+    assert {weight.dtype for weight in weights.values()} == {torch.float16}
+    scores = read_training(tmp_path / "out", "bertram-shallow")["evaluation"]["scores"]
+    assert [score["contexts"] for score in scores] == [0, 2]
+
+
+def test_more_text_of_the_same_words_is_trained_on(encoder_folder, tmp_path):
+    fingerprints = []
+    for times in (1, 9):  # a word stands in an epoch once for every 100 occurrences
+        path = write_recipe(tmp_path, encoder_folder, make_sentences() * times, systems=["mimick"])
+        train_command(path)
+        fingerprints.append(read_record(tmp_path / "out" / "stages" / "form-lstm")["fingerprint"])
+    assert fingerprints[0] != fingerprints[1]
+
+
+def test_targets_may_be_given(trained, encoder_folder, tmp_path, capsys):
+    _, output = trained
+    settings = {"approximate": False, "vectors": [str(output / "approximation")]}
+    path = write_recipe(tmp_path, encoder_folder, systems=["mimick"], targets=settings)
+    data = TrainingRun(Recipe.load(path), show_progress=False).data
+    given = WordVectors.from_pretrained(output / "approximation")
+    assert set(SEVERAL_PIECES) <= {*data.train, *data.development}
+    for word in SEVERAL_PIECES:
+        assert torch.equal(data.targets[word], given[word])
+    assert not (tmp_path / "out" / "approximation").exists()
+    WordVectors(given.words, given.embeddings, "another").save_pretrained(tmp_path / "other")
+    assert main(["train", str(path), "--set", f"targets.vectors=[{tmp_path / 'other'}]"]) == 1
+    assert "holds vectors for embeddings another, the encoder has" in capsys.readouterr().err
+
+
+def test_corpus_in_another_case_is_refused(encoder_folder, tmp_path, capsys):
+    path = write_recipe(tmp_path, encoder_folder)
+    build_corpus(str(tmp_path / "corpus.txt"), tmp_path / "cased", lower_case=False, min_count=5, show_progress=False)
+    assert main(["train", str(path), "--set", f"corpora=[{{folder: {tmp_path / 'cased'}}}]"]) == 1
+    assert "was built without --lower-case; this encoder reads words in lower case" in capsys.readouterr().err

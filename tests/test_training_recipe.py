@@ -94,6 +94,11 @@ def test_numbers_that_yaml_takes_for_text_are_numbers(tmp_path):
         ({"context": None}, "context: bertram-add needs a first stage, or `ridge` in its third one; got null"),
         ({"context": None, "systems": ["a-la-carte"], "combined": {"ridge": 1}}, "context: a-la-carte needs"),
         ({"combined": {"loss": {"mse": -1}}}, "Expected weights of 0 or more"),
+        (
+            {"combined": {"cached_form_dropout": True, "cache": False}},
+            "bertram-add has cache: false, where",
+        ),
+        ({"combined": {"cached_form_dropout": True}, "form_folds": 2}, "bertram-add has form_folds, where"),
     ],
 )
 def test_mistake_in_a_recipe_is_named(tmp_path, fields, message):

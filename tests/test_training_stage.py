@@ -18,7 +18,7 @@ import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from tiny_training import prepare_stage, small_stage
 from bertram_hf.training_stage import BertramTrainer, train_stage
-folder, last_step = sys.argv[2], int(sys.argv[3])
+folder, last_step, mode = sys.argv[2], int(sys.argv[3]), sys.argv[4]
 
 def compute_loss(self, *args, compute=BertramTrainer.compute_loss, **kwargs):
     if self.state.global_step == last_step:
@@ -26,8 +26,8 @@ def compute_loss(self, *args, compute=BertramTrainer.compute_loss, **kwargs):
     return compute(self, *args, **kwargs)
 
 BertramTrainer.compute_loss = compute_loss
-stage = prepare_stage(folder, "shallow", cache="float32")
-train_stage(**stage, settings=small_stage("shallow"), folder=folder + "/stage", fingerprint="a")
+stage = prepare_stage(folder, mode, cache=None if mode == "form" else "float32")
+train_stage(**stage, settings=small_stage(mode), folder=folder + "/stage", fingerprint="a")
 """
 
 
@@ -62,12 +62,14 @@ def test_training_with_and_without_cache_is_the_same(tmp_path, mode, freeze_form
     assert losses(records[0])[0] > losses(records[0])[-3]
 
 
-def test_killed_training_goes_on_to_bit_equal_weights(tmp_path):
-    once, record = run(tmp_path / "once", prepare_stage(tmp_path / "once", "shallow", cache="float32"), small_stage())
+@pytest.mark.parametrize("mode", ["shallow", "form"])
+def test_killed_training_goes_on_to_bit_equal_weights(tmp_path, mode):
+    cache = None if mode == "form" else "float32"
+    once, record = run(tmp_path / "once", prepare_stage(tmp_path / "once", mode, cache=cache), small_stage(mode))
     killed = tmp_path / "killed"
     # Before the first checkpoint; and in the second epoch, after it.
     for last_step, checkpoints in ((3, []), (8, ["checkpoint-5"])):
-        command = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(killed), str(last_step)]
+        command = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(killed), str(last_step), mode]
         result = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
         assert result.returncode == -signal.SIGKILL, result.stderr[-2000:]
         assert [path.name for path in (killed / "stage").glob("checkpoint-*")] == checkpoints
@@ -76,7 +78,7 @@ def test_killed_training_goes_on_to_bit_equal_weights(tmp_path):
     (killed / "stage" / "checkpoint-10").mkdir()  # of which a kill left nothing else
     assert read_record(killed / "stage") == {"fingerprint": "a"}
 
-    resumed, resumed_record = run(killed, prepare_stage(killed, "shallow", cache="float32"), small_stage())
+    resumed, resumed_record = run(killed, prepare_stage(killed, mode, cache=cache), small_stage(mode))
     assert_equal_weights(resumed, once)
     assert losses(resumed_record) == losses(record)
     assert resumed_record["steps"] == record["steps"] == 12
@@ -150,10 +152,39 @@ def test_patience_stops_early_and_the_best_model_is_kept(tmp_path):
     assert record["eval_loss"] == evaluations[0] > evaluations[1]
 
 
+def test_patience_alone_keeps_the_model_that_recovers_words_best(tmp_path):
+    stage = prepare_stage(tmp_path, cache="float32")
+    settings = small_stage(patience=2, trainer={"num_train_epochs": 9, "learning_rate": 0.0, "save_strategy": "epoch"})
+    assert run(tmp_path, stage, settings)[1]["epochs"] == 3
+    with pytest.raises(ValueError, match="patience needs held-out words to watch; set development_share"):
+        run(tmp_path, stage | {"heldout": None}, settings, name="unwatched")
+
+
+def test_half_precision_of_the_cache_hardly_changes_the_losses(tmp_path):
+    records = [
+        run(tmp_path / dtype, prepare_stage(tmp_path / dtype, cache=dtype), small_stage())[1]
+        for dtype in ("float32", "float16")
+    ]
+    assert losses(records[0]) == pytest.approx(losses(records[1]), rel=1e-2)
+
+
+def test_lazy_adam_refuses_what_it_cannot_do(tmp_path):
+    settings = small_stage("form", lazy_adam=True, trainer={"max_grad_norm": 1.0})
+    with pytest.raises(ValueError, match="lazy_adam takes neither max_grad_norm nor several processes"):
+        run(tmp_path, prepare_stage(tmp_path, "form"), settings)
+
+
+def test_trainer_may_not_take_several_batches_at_once(tmp_path):
+    settings = small_stage(trainer={"per_device_train_batch_size": 2})
+    with pytest.raises(ValueError, match="the Trainer asked for 2 at once"):
+        run(tmp_path, prepare_stage(tmp_path, cache="float32"), settings)
+
+
 def test_half_written_checkpoint_is_left_out(tmp_path):
     assert last_whole_checkpoint(tmp_path) is None
-    for step in (5, 10):
+    for step in (5, 10, 15):
         (tmp_path / f"checkpoint-{step}").mkdir()
     (tmp_path / "checkpoint-5" / "trainer_state.json").write_text("{}")
+    (tmp_path / "checkpoint-15" / "trainer_state.json").write_text('{"epoch":')  # killed while it was written
     assert last_whole_checkpoint(tmp_path) == str(tmp_path / "checkpoint-5")
     assert not (tmp_path / "checkpoint-10").exists()

@@ -1,3 +1,7 @@
+import errno
+import os
+from pathlib import Path
+
 import gensim
 import numpy as np
 import pytest
@@ -86,3 +90,17 @@ def test_fingerprint_names_the_space_and_not_the_dtype(make_encoder):
     assert fingerprint != embedding_fingerprint(weight * 2)
     assert fingerprint != embedding_fingerprint(-weight)
     assert fingerprint != embedding_fingerprint(weight[:-1])
+
+
+def test_failed_saving_leaves_the_vectors_that_were_there(tmp_path, monkeypatch):
+    WordVectors.from_dict({"kumquat": [1.0, 2.0]}).save_pretrained(tmp_path)
+
+    def fill_the_disk(self, *args, **kwargs):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", fill_the_disk)
+        with pytest.raises(OSError, match="No space left"):
+            WordVectors.from_dict({"quokka": [3.0, 4.0]}).save_pretrained(tmp_path)
+    assert WordVectors.from_pretrained(tmp_path).words == ["kumquat"]
+    assert len(list(tmp_path.iterdir())) == 2
