@@ -309,17 +309,22 @@ class TrainingRun:
         found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         # Only the main process decides: another one may look when this one has already written.
         if self.process.is_main_process and found.get("fingerprint") != fingerprint:
+            unfinished = folder.with_name(f"{preset}.unfinished")
             processor = BertramProcessor.from_pretrained(stages[-1])
-            save_model(model, folder, dtype=self.recipe.dtype)
-            processor.save_pretrained(folder)
-            model = BertramModel.from_pretrained(folder, encoder=self.encoder)  # what users get is what is scored
+            save_model(model, unfinished, dtype=self.recipe.dtype)
+            processor.save_pretrained(unfinished)
+            model = BertramModel.from_pretrained(unfinished, encoder=self.encoder)  # what users get is what is scored
             scores = self.score(model, processor)
             stage_records = dict(zip([stage.name for stage in stages], records, strict=True))
             record = describe_training(self.recipe, self.data, stage_records, scores, command=self.command)
             record["fingerprint"] = fingerprint
-            temporary = path.with_suffix(".tmp")
-            temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-            temporary.replace(path)
+            content = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+            (unfinished / TRAINING_NAME).write_text(content, encoding="utf-8")
+            # Only now, and the record last: a kill or a full disk leaves the system that was there before.
+            folder.mkdir(exist_ok=True)
+            for file in sorted(unfinished.iterdir(), key=lambda file: file.name == TRAINING_NAME):
+                file.replace(folder / file.name)
+            unfinished.rmdir()
         self.process.wait_for_everyone()
         return folder
 

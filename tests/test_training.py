@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ from transformers.utils import logging as transformers_logging
 
 pytest.importorskip("datatrove")
 
-from bertram_hf import induce_vectors
+from bertram_hf import BertramProcessor, induce_vectors
 from bertram_hf.cli import main
 from bertram_hf.corpus import build_corpus
 from bertram_hf.training import TrainingRun, train_recipe
@@ -301,6 +302,25 @@ def test_saving_and_scoring_in_another_way_is_done_anew_without_training(trained
     assert {weight.dtype for weight in weights.values()} == {torch.float16}
     scores = read_training(tmp_path / "out", "bertram-shallow")["evaluation"]["scores"]
     assert [score["contexts"] for score in scores] == [0, 2]
+
+
+def test_full_disk_leaves_the_system_that_was_there(trained, tmp_path, capsys, monkeypatch):
+    path, output = trained
+    shutil.copytree(output, tmp_path / "out")
+    before = snapshot(tmp_path / "out" / "mimick")
+
+    def fill_the_disk(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    options = ["--set", f"output={tmp_path / 'out'}", "--set", "systems=[mimick]", "--set", "dtype=float16"]
+    with monkeypatch.context() as patch:
+        patch.setattr(BertramProcessor, "save_pretrained", fill_the_disk)
+        assert main(["train", str(path), *options]) == 1
+    assert "No space left" in capsys.readouterr().err
+    assert snapshot(tmp_path / "out" / "mimick") == before
+    train_command(path, capsys, *options)
+    assert not (tmp_path / "out" / "mimick.unfinished").exists()
+    assert snapshot(tmp_path / "out" / "mimick").keys() == before.keys()
 
 
 def test_more_text_of_the_same_words_is_trained_on(encoder_folder, tmp_path):
