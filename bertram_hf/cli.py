@@ -3,6 +3,8 @@
 import argparse
 import sys
 
+from safetensors import SafetensorError
+
 from .commands import (
     approximate,
     card,
@@ -20,6 +22,15 @@ from .version import __version__
 
 COMMANDS = (induce, corpus, approximate, train, rarify, masked_lm, wnlampro, reproduce, convert_original, card, push)
 
+# Modules of packages that are not always installed, and the extra of pyproject.toml that brings them.
+EXTRAS = {
+    **dict.fromkeys(("datatrove", "loguru", "pyarrow", "xxhash"), "corpus"),
+    **dict.fromkeys(("accelerate", "yaml"), "train"),
+    **dict.fromkeys(("lemminflect", "matplotlib", "nltk", "scipy", "wordfreq"), "evaluation"),
+    "rich": "demo",
+    "sentence_transformers": "sentence-transformers",
+}
+
 
 def build_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
@@ -34,14 +45,31 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the command line. Returns 0, or 1 after an error that is the input's."""
+    """Runs the command line. Returns 0, or 1 after an error that is the input's or the machine's."""
     arguments = build_parser().parse_args(argv)
     try:
         arguments.run(arguments)
     except (OSError, ValueError, TypeError) as error:
-        print(f"bertram: error: {error}", file=sys.stderr)
-        return 1
+        return _fail(str(error))
+    except SafetensorError as error:
+        return _fail(
+            f"Could not read or write a .safetensors file: {error}. If the disk is full, make room; if the file is "
+            "damaged, delete it and get or write it anew."
+        )
+    except ImportError as error:
+        if error.name is None:  # raised by this package or another, with a message for people
+            return _fail(str(error))
+        package = error.name.partition(".")[0]
+        if not isinstance(error, ModuleNotFoundError) or package == __package__:
+            raise
+        target = f'"bertram-hf[{EXTRAS[package]}]"' if package in EXTRAS else package
+        return _fail(f"This needs {package}, which is missing. Run: pip install {target}")
     return 0
+
+
+def _fail(message: str) -> int:
+    print(f"bertram: error: {message}", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

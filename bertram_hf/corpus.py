@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
 DEFAULT_MIN_COUNT = 100
+SUBMITTED_NAME = "submitted.json"
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class CorpusSummary:
         num_empty_documents: Rows without text.
         num_invalid_lines: Lines left out since they are not valid UTF-8 or JSON, and rows with characters replaced
             since no encoding can write them.
-        num_long_lines: Lines or paragraphs of more than 1 MB, which were cut.
+        num_long_lines: Lines or paragraphs of more than 1 MB, which were cut, in files as in rows.
         num_occurrences: Words in the text, each as often as it stands there.
         num_numbers: Tokens without a letter, which are not counted as words.
         num_long_words: Tokens of more than 100 characters, which are not counted as words.
@@ -120,7 +121,9 @@ def build_corpus(
 
     Args:
         inputs: Files (text; JSONL if named .jsonl, .ndjson or .json; .parquet; each but Parquet may be compressed),
-            folders or patterns such as "novels/*.txt"; or a `datasets.Dataset` or `IterableDataset`.
+            folders or patterns such as "novels/*.txt"; or a `datasets.Dataset` or `IterableDataset`. The latter is
+            known by its name, its first 100 rows and such steps as `take(1000)`, not by the functions of `map` and
+            `filter`: if only these differ, give another `output`.
         output: The folder to write. All workers must see it.
         lower_case: Whether "Kumquat" is "kumquat": True for uncased models. Sentences keep their case.
         words: Words to sample sentences for, such as "kumquat", "New York" or "C++".
@@ -141,7 +144,7 @@ def build_corpus(
         show_progress: Whether to show a progress bar.
 
     Returns:
-        The summary; None if Slurm jobs were submitted. Call again when they have run.
+        The summary; None if Slurm jobs were submitted. Call again when they have run; before, that is an error.
 
     Raises:
         ValueError, TypeError, OSError: If the inputs or settings cannot be used, or the output cannot be written.
@@ -195,11 +198,15 @@ def build_corpus(
         if _is_finished(output, fingerprint):
             logger.warning("%s already holds the result of the same inputs and settings; nothing to do.", output)
         else:
+            _check_submitted(output)
             _prepare(work, fingerprint, given)
             described |= {"words_given": given is not None, "fingerprint": fingerprint}
             phases, options = plan_phases(source, settings, described), executor_options or {}
             if executor == "slurm":
-                slurm_executors(phases, settings, num_workers=num_workers, options=options)[-1].run()
+                executors = slurm_executors(phases, settings, num_workers=num_workers, options=options)
+                executors[-1].run()
+                jobs = [str(job.job_id) for job in executors if job.job_id != -1]  # -1: was complete already
+                (work / SUBMITTED_NAME).write_text(json.dumps(jobs))
                 return None
             run_phases(
                 phases,
@@ -269,6 +276,18 @@ def _is_finished(output: Path, fingerprint: str) -> bool:
         return CorpusSummary.load(output).fingerprint == fingerprint
     except (ValueError, KeyError):
         return False
+
+
+def _check_submitted(output: Path) -> None:
+    """Raises if Slurm jobs were submitted that have not published their result: they work in the same folder."""
+    record, marker = output / ".work" / SUBMITTED_NAME, output / ".work" / "fingerprint"
+    if record.is_file() and not (marker.is_file() and _is_finished(output, marker.read_text())):
+        jobs = ",".join(json.loads(record.read_text()))
+        raise ValueError(
+            f"Expected the Slurm jobs {jobs} to have written {output}; they have not yet. Wait for them (squeue -j "
+            f"{jobs}). If they failed or were cancelled, delete {record} and run the same again: it goes on where they "
+            "were."
+        )
 
 
 def _prepare(work: Path, fingerprint: str, given: list[str] | None) -> None:

@@ -81,13 +81,26 @@ def identify(source: Source, text_column: str) -> list[Any]:
     if isinstance(source, Dataset):
         return [source._fingerprint, len(source)]
     if isinstance(source, IterableDataset):
-        # It has no fingerprint, so its origin and its first rows must do.
+        # It has no fingerprint, so its origin, its first rows and what was done to it must do.
         rows = [str(row.get(text_column)) for row in source.take(NUM_ROWS_HASHED)]
         origin = [source.info.dataset_name, source.info.config_name, str(source.info.version), str(source.split)]
-        return [*origin, source.num_shards, blake2b("\0".join(rows).encode("utf-8", "replace")).hexdigest()]
+        digest = blake2b("\0".join(rows).encode("utf-8", "replace")).hexdigest()
+        return [*origin, source.num_shards, digest, *_list_steps(source._ex_iterable)]
     identity = []
     for path in sorted({piece.path for piece in source}):
         system, name = fsspec.core.url_to_fs(path)
         info = system.info(name)
         identity.append([path, info.get("size"), str(info.get("mtime") or info.get("ETag") or "")])
     return identity
+
+
+def _list_steps(examples: Any) -> list[Any]:
+    """Returns the steps of a streamed dataset that have numbers or names, such as take(1000)."""
+    options = {
+        name: value
+        for name, value in vars(examples).items()
+        if isinstance(value, bool | int | float | str) and not name.startswith("_")
+    }
+    inner = [getattr(examples, "ex_iterable", None), *getattr(examples, "ex_iterables", [])]
+    steps = [step for part in inner if part is not None for step in _list_steps(part)]
+    return [*steps, [type(examples).__name__, options]] if options else steps

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any, cast
 
 import fsspec
@@ -15,7 +16,7 @@ from datatrove.pipeline.base import PipelineStep
 from .corpus_files import save_json
 from .corpus_inputs import Piece, Source
 from .corpus_settings import CorpusSettings
-from .sentences import HEAD_SIZE, Unit, detect_unit, find_break, read_blocks
+from .sentences import BLOCK_SIZE, HEAD_SIZE, Unit, detect_unit, find_break, read_blocks
 from .word_matching import has_surrogate, normalize_text, replace_surrogates
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -23,7 +24,10 @@ ROWS_AT_ONCE = 256
 
 
 class FileReader(PipelineStep):
-    """Yields the texts of files: text in blocks of whole paragraphs or lines, JSONL and Parquet row by row."""
+    """Yields the texts of files: text in blocks of whole paragraphs or lines, JSONL and Parquet row by row.
+
+    A row of more than 1 MB is cut into such blocks too.
+    """
 
     type = "READER"
     name = "Corpus files"
@@ -114,7 +118,7 @@ def make_reader(source: Source, settings: CorpusSettings, phase: str) -> Pipelin
 
 
 def _read_row(row: dict[str, Any], source: str, settings: CorpusSettings, report: Counter[str]) -> Iterator[Document]:
-    """Yields the text of a row, if it has any."""
+    """Yields the text of a row, if it has any; a long one in blocks, as a file is read."""
     if settings.text_column not in row:
         raise ValueError(_missing_column(source, settings.text_column, list(row)))
     text = row[settings.text_column]
@@ -127,8 +131,14 @@ def _read_row(row: dict[str, Any], source: str, settings: CorpusSettings, report
             f"{source}: column {settings.text_column!r} must hold strings; got {type(text).__name__}: {text!r:.80}."
         )
     report["num_invalid_lines"] += has_surrogate(text)
-    text = normalize_text(replace_surrogates(text)).replace("\r\n", "\n")
-    yield _document(text, _choose_unit(text[:HEAD_SIZE], settings))
+    text = replace_surrogates(text)
+    unit = _choose_unit(text[:HEAD_SIZE].replace("\r\n", "\n"), settings)
+    if 4 * len(text) <= BLOCK_SIZE:  # a character has at most 4 bytes
+        yield _document(_normalize(text), unit)
+        return
+    for block, is_cut in read_blocks(BytesIO(text.encode()), unit):
+        report["num_long_lines"] += is_cut
+        yield _document(_normalize(block.decode()), unit)
 
 
 def _choose_unit(head: str, settings: CorpusSettings) -> Unit:
@@ -180,4 +190,8 @@ def _decode(block: bytes, report: Counter[str]) -> str:
                 lines.append("\n")
             report["num_invalid_lines"] += lines[-1] == "\n"
         text = "\n".join(lines)
+    return _normalize(text)
+
+
+def _normalize(text: str) -> str:
     return normalize_text(text.replace("\r\n", "\n"))

@@ -169,7 +169,7 @@ def read_blocks(stream: BinaryIO, unit: Unit, size: int | None = None) -> Iterat
 
     Args:
         stream: The file, at the beginning of a line or paragraph.
-        unit: What is not to be cut.
+        unit: What is not to be cut, unless it is too long.
         size: How many bytes to read; all if not given.
 
     Yields:
@@ -181,13 +181,8 @@ def read_blocks(stream: BinaryIO, unit: Unit, size: int | None = None) -> Iterat
         if size is not None:
             size -= len(chunk)
         rest += chunk
-        end = _last_break(rest, unit) if chunk else len(rest)
-        if end:
-            yield rest[:end], False
-            rest, cut_before = rest[end:], False
-        if not chunk:
-            return
-        while len(rest) > BLOCK_SIZE:
+        # Before whole ones are taken, so that cuts do not depend on where in the file a long one stands.
+        while _first_length(rest, unit) > BLOCK_SIZE:
             end = max(rest.rfind(b".\n", 0, BLOCK_SIZE) + 2, rest.rfind(b".\r\n", 0, BLOCK_SIZE) + 3)
             if end > 3:
                 yield rest[:end], False
@@ -196,6 +191,21 @@ def read_blocks(stream: BinaryIO, unit: Unit, size: int | None = None) -> Iterat
             end = _cut_position(rest)
             yield rest[:end], not cut_before
             rest, cut_before = rest[end:], True
+        end = _last_break(rest, unit) if chunk else len(rest)
+        if end:
+            yield rest[:end], False
+            rest, cut_before = rest[end:], False
+        if not chunk:
+            return
+
+
+def _first_length(block: bytes, unit: Unit) -> int:
+    """Returns the length of the first line or paragraph of a block."""
+    if unit == "line":
+        end = block.find(b"\n")
+        return len(block) if end < 0 else end
+    blank_line = BLANK_LINE_BYTES.search(block)
+    return blank_line.start() if blank_line else len(block)
 
 
 def _last_break(block: bytes, unit: Unit) -> int:

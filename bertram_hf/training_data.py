@@ -21,6 +21,7 @@ from .processing_bertram import is_uncased
 from .rare_words import normalize_spelling
 from .training_recipe import CorpusSource, Recipe
 from .word_families import drop_families, split_by_family, word_family
+from .word_files import read_word_file
 from .word_vectors import WordVectors
 
 logger = logging.getLogger(__name__)
@@ -246,8 +247,7 @@ def read_words(path: str | None, lower_case: bool) -> list[str]:
     """Reads a file of words, one on each line; no words if there is no file."""
     if path is None:
         return []
-    lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    return list(dict.fromkeys(normalize_spelling(line, lower_case) for line in lines if line.strip()))
+    return list(dict.fromkeys(normalize_spelling(word, lower_case) for word in read_word_file(path)))
 
 
 def build_source(

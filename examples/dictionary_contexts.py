@@ -11,9 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-DIGITS = {
-    digit: value for value, digit in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-}
+DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 PRONUNCIATION, BRACKETS, PARENTHESES = re.compile(r"\\[^\\]*\\"), re.compile(r"\[[^\[\]]*\]"), re.compile(r"\([^()]*\)")
 GRAMMAR = re.compile(r"^(?:\s*(?:or|pl|n|a|v|adv|prep|conj|interj|t|i|imp|p|pr|vb|superl|compar)\b[.,;&]*)+")
 SENSE = re.compile(r"(?:^|\s)\d+\.\s")
@@ -27,7 +25,7 @@ def read_number(text: str) -> int:
     """Reads a number to base 64, as the index has them."""
     number = 0
     for digit in text:
-        number = 64 * number + DIGITS[digit]
+        number = 64 * number + DIGITS.index(digit)
     return number
 
 
@@ -53,16 +51,14 @@ def read_senses(headword: str, entry: str) -> Iterator[str]:
     paragraphs = re.split(r"\n\s*\n", entry)
     lines = [part for part in paragraphs if not re.match(r"\s{8,}", part)]  # quotations are indented further
     text = WORDNET.sub(FROM_WORDNET, PRONUNCIATION.sub(" ", " ".join(" ".join(lines).split())))
+    text = AUTHOR.sub(" ", text)  # before the brackets, which end it
     for _ in range(3):  # brackets stand in brackets
         text = BRACKETS.sub(" ", PARENTHESES.sub(" ", text))
-    text = AUTHOR.sub(" ", text).replace("{", "").replace("}", "")
+    text = re.sub(r"[{}]", "", text)
     text = re.sub(rf"^\s*(?:{re.escape(headword)}\W*)+", "", text, flags=re.IGNORECASE)
     for sense in SENSE.split(text):
-        if FROM_WORDNET in sense:
-            continue
-        definition = " ".join(GRAMMAR.sub("", SYNONYMS.sub("", sense)).split()).lstrip(" .,;:&")
-        words = definition.split()
-        if len(words) >= MIN_WORDS:
+        words = GRAMMAR.sub("", SYNONYMS.sub("", sense)).lstrip(" .,;:&").split()
+        if FROM_WORDNET not in sense and len(words) >= MIN_WORDS:
             yield f"{headword}: {' '.join(words[:MAX_WORDS])}"
 
 

@@ -1,12 +1,15 @@
 import json
+import re
 import shlex
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 from tiny_models import ORIGINAL
+from transformers.utils import logging as transformers_logging
 
 from bertram_hf import BertramModel, WordVectors
-from bertram_hf.cli import main
+from bertram_hf.cli import COMMANDS, EXTRAS, build_parser, main
 from bertram_hf.commands.push import check_folder
 
 
@@ -53,15 +56,9 @@ def test_errors_are_one_line_and_exit_with_one(model_folder, tmp_path, capsys):
     assert "No vector for 'two words'" in capsys.readouterr().out
 
 
-def test_help_shows_an_example(capsys):
-    for command in ("convert-original", "induce"):
-        with pytest.raises(SystemExit):
-            main([command, "--help"])
-        assert "Example: bertram" in capsys.readouterr().out
-
-
-def read_example(command, capsys):
+def read_example(command, capsys, monkeypatch):
     """Returns the arguments of the example that --help shows."""
+    monkeypatch.setenv("COLUMNS", "1000")  # so that no name is broken at a hyphen
     with pytest.raises(SystemExit):
         main([command, "--help"])
     words = shlex.split(capsys.readouterr().out.partition("Example: ")[2])
@@ -69,10 +66,18 @@ def read_example(command, capsys):
     return words[1:]
 
 
+@pytest.mark.parametrize("module", COMMANDS)
+def test_help_shows_an_example_that_parses(module, capsys, monkeypatch):
+    command = module.__name__.rpartition(".")[2].replace("_", "-")
+    example = read_example(command, capsys, monkeypatch)
+    assert example[0] == command
+    assert callable(build_parser().parse_args(example).run)
+
+
 def test_example_of_card_runs(model_folder, tmp_path, capsys, monkeypatch):
     (tmp_path / "model").rename(tmp_path / "my-bertram")
     monkeypatch.chdir(tmp_path)
-    example = read_example("card", capsys)
+    example = read_example("card", capsys, monkeypatch)
     assert main(example) == 0
     assert capsys.readouterr().out == "Wrote my-bertram/README.md\n"
     card = (tmp_path / "my-bertram" / "README.md").read_text(encoding="utf-8")
@@ -85,8 +90,95 @@ def test_example_of_card_runs(model_folder, tmp_path, capsys, monkeypatch):
     assert json.loads(capsys.readouterr().out) == {"card": "my-bertram/README.md"}
 
 
-def test_example_of_push_is_the_one_that_is_tested_against_a_hub(capsys):
-    assert read_example("push", capsys) == ["push", "my-bertram", "user/my-bertram", "--private"]
+def test_example_of_push_is_the_one_that_is_tested_against_a_hub(capsys, monkeypatch):
+    assert read_example("push", capsys, monkeypatch) == ["push", "my-bertram", "user/my-bertram", "--private"]
+
+
+def test_damaged_files_and_full_disks_are_one_line(model_folder, tmp_path, capsys, monkeypatch):
+    vectors = tmp_path / "vectors.safetensors"
+    vectors.write_bytes(b"\x08\0\0\0\0\0\0\0no json")
+    monkeypatch.setattr("bertram_hf.commands.card.run", lambda arguments: load_file(vectors))
+    assert main(["card", model_folder]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("bertram: error: Could not read or write a .safetensors file: Error while deserializing")
+    assert "If the disk is full, make room; if the file is damaged, delete it" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            ModuleNotFoundError(name="nltk.corpus"),
+            'This needs nltk, which is missing. Run: pip install "bertram-hf[eval',
+        ),
+        (ModuleNotFoundError(name="nlpaug"), "This needs nlpaug, which is missing. Run: pip install nlpaug\n"),
+        (ImportError("Run: pip install codespell"), "Run: pip install codespell\n"),
+    ],
+)
+def test_missing_packages_are_one_line(error, message, capsys, monkeypatch):
+    def fail(arguments):
+        raise error
+
+    monkeypatch.setattr("bertram_hf.commands.card.run", fail)
+    assert main(["card", "folder"]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"bertram: error: {message}")
+    assert err.count("\n") == 1
+
+
+def test_errors_of_this_package_are_not_taken_for_missing_ones(monkeypatch):
+    def fail(arguments):
+        raise ModuleNotFoundError(name="bertram_hf.no_such_module")
+
+    monkeypatch.setattr("bertram_hf.commands.card.run", fail)
+    with pytest.raises(ModuleNotFoundError):
+        main(["card", "folder"])
+
+
+def test_extras_are_those_of_the_package():
+    tomllib = pytest.importorskip("tomllib", reason="part of Python from 3.11 on")
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    modules = {"pyyaml": "yaml", "sentence-transformers": "sentence_transformers"}
+    expected = {}
+    for extra, requirements in project["optional-dependencies"].items():
+        for name in (re.split(r"[\[>]", requirement)[0] for requirement in requirements):
+            if extra != "dev" and name != "bertram-hf":
+                expected[modules.get(name, name)] = extra
+    assert expected == EXTRAS
+
+
+@pytest.mark.parametrize("command", ["induce", "corpus", "approximate"])
+def test_files_that_are_not_utf8_are_named(command, model_folder, tmp_path, capsys):
+    words, output = tmp_path / "words.txt", str(tmp_path / "out")
+    words.write_bytes("café\n".encode("latin-1"))
+    text = tmp_path / "a.txt"
+    text.write_text("a kumquat is here\n")
+    arguments = {
+        "induce": [model_folder, str(words), output],
+        "corpus": [str(text), output, "--lower-case", "--words", str(words)],
+        "approximate": ["no-encoder", str(words), output],
+    }
+    capsys.readouterr()
+    assert main([command, *arguments[command]]) == 1
+    err = capsys.readouterr().err
+    assert f"Expected UTF-8 text in {words}; got 'utf-8' codec can't decode byte 0xe9" in err
+    assert err.endswith("Convert it (iconv -f ENCODING -t UTF-8).\n")
+
+
+def test_induce_for_scripts_shows_no_progress_bar(model_folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bertram_hf.induction.SECONDS_BEFORE_PROGRESS", 0)
+    (tmp_path / "words.jsonl").write_text('{"word": "kumquat", "contexts": ["a kumquat"]}\n', encoding="utf-8")
+    arguments = ["induce", model_folder, str(tmp_path / "words.jsonl"), str(tmp_path / "out")]
+    transformers_logging.enable_progress_bar()
+    capsys.readouterr()
+    assert main(arguments) == 0
+    assert "%|" in capsys.readouterr().err
+    assert main([*arguments, "--json"]) == 0
+    transformers_logging.enable_progress_bar()
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert json.loads(captured.out)["words"] == 1
 
 
 @pytest.mark.parametrize("command", [["card"], ["push", "user/x"]])

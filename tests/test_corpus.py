@@ -188,18 +188,41 @@ def test_what_is_left_out_is_counted(tmp_path):
     assert set(contexts_of(tmp_path / "out")["kumquat"]) >= {"a good kumquat is here", "my kumquat is a fruit"}
 
 
-def test_line_of_100_megabytes_needs_little_memory(tmp_path):
-    with open(tmp_path / "a.txt", "wb") as file:
-        for _ in range(100):
-            file.write(b"x" * 1_000_000)
-        file.write(b"\na kumquat is here\n")
+def test_long_lines_are_cut_alike_in_all_formats(tmp_path):
+    long = " ".join("kumquat" if i % 1000 == 0 else f"w{i}é" for i in range(400_000))
+    lines = ["a kumquat is here", long, "and another kumquat is there"]
+    (tmp_path / "a.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
+    pq.write_table(pa.table({"text": lines}), tmp_path / "a.parquet")
+    dataset = Dataset.from_dict({"text": lines})
+    results = []
+    for number, source in enumerate([tmp_path / "a.txt", tmp_path / "a.jsonl", tmp_path / "a.parquet", dataset]):
+        options = {"words": ["kumquat"], "unit": "line", "num_parts": 1, **QUIET}
+        summary = dataclasses.asdict(build_corpus(source, tmp_path / f"out{number}", **options))
+        assert summary.pop("num_documents") == (1 if number == 0 else 3)
+        summary.pop("fingerprint")
+        tables = {name: file for name, file in read_output(tmp_path / f"out{number}").items() if name != "corpus.json"}
+        results.append((summary, tables))
+    assert results[0][0]["num_long_lines"] == 1
+    assert results[0][0]["num_cut_sentences"] == results[0][0]["num_contexts"] - 2 == 4  # blocks of the long line
+    assert all(result == results[0] for result in results)
+
+
+@pytest.mark.parametrize(("name", "num_megabytes"), [("a.txt", 100), ("a.jsonl", 20), ("a.parquet", 20)])
+def test_very_long_line_needs_little_memory(tmp_path, name, num_megabytes):
+    if name == "a.txt":
+        (tmp_path / name).write_bytes(b"x" * (num_megabytes * 1_000_000) + b"\na kumquat is here\n")
+    else:
+        texts = ["pear plum " * (num_megabytes * 100_000), "a kumquat is here"]
+        (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+        pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
     code = (
         "import resource, sys; from bertram_hf.corpus import build_corpus; import bertram_hf.corpus_steps\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "s = build_corpus(sys.argv[1], sys.argv[2], lower_case=True, words=['kumquat'], show_progress=False)\n"
         "print(s.num_long_lines, s.num_words, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)"
     )
-    command = [sys.executable, "-c", code, str(tmp_path / "a.txt"), str(tmp_path / "out")]
+    command = [sys.executable, "-c", code, str(tmp_path / name), str(tmp_path / "out")]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     num_long_lines, num_words, megabytes = map(int, output.split())
     assert (num_long_lines, num_words) == (1, 1)

@@ -1,3 +1,4 @@
+import json
 import os
 import pickle
 import random
@@ -7,10 +8,11 @@ import subprocess
 import sys
 
 import pytest
-from datasets import disable_progress_bars
+from datasets import Dataset, concatenate_datasets, disable_progress_bars
 
+from bertram_hf.cli import main
 from bertram_hf.corpus import CorpusSummary, build_corpus
-from bertram_hf.corpus_inputs import list_pieces
+from bertram_hf.corpus_inputs import identify, list_pieces
 
 pytest.importorskip("datatrove")
 
@@ -72,6 +74,59 @@ def test_slurm_jobs_can_be_made_and_pickled(tmp_path, monkeypatch):
     assert pickle.loads(pickle.dumps(settings)) == settings
     with pytest.raises(ValueError, match="needs executor_options"):
         build_corpus(tmp_path / "in", tmp_path / "out", executor="slurm", **QUIET)
+
+
+@pytest.fixture
+def sbatch(tmp_path, monkeypatch):
+    """Puts a program in the place of Slurm's that only tells a job's number. Returns the file of its calls."""
+    (tmp_path / "bin").mkdir()
+    calls = tmp_path / "calls"
+    program = tmp_path / "bin" / "sbatch"
+    program.write_text(f"#!/bin/sh\necho called >> {calls}\necho Submitted batch job $(wc -l < {calls})\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    return calls
+
+
+def test_slurm_jobs_are_submitted_once(tmp_path, sbatch, capsys):
+    write_corpus(tmp_path / "in", num_files=1)
+    options = ["--lower-case", "--min-count", "5", "--executor-options", '{"partition": "cpu", "time": "1:00:00"}']
+    command = ["corpus", str(tmp_path / "in"), str(tmp_path / "out"), "--json", *options]
+    assert main([*command, "--executor", "slurm"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"submitted": True}
+    num_calls = len(sbatch.read_text().splitlines())
+    record = tmp_path / "out" / ".work" / "submitted.json"
+    for changes in (["--executor", "slurm"], ["--executor", "local"], ["--executor", "local", "--seed", "1"]):
+        assert main([*command, *changes]) == 1
+        err = capsys.readouterr().err
+        assert "Expected the Slurm jobs 1,3,5,7,9 to have written" in err  # the others merge statistics
+        assert f"delete {record} and run the same again" in err
+    assert len(sbatch.read_text().splitlines()) == num_calls == 10
+    record.unlink()
+    assert main([*command, "--executor", "slurm"]) == 0
+    assert len(sbatch.read_text().splitlines()) == 20
+
+
+def test_finished_slurm_jobs_do_not_stop_the_next_run(tmp_path, sbatch):
+    write_corpus(tmp_path / "in", num_files=1)
+    options = {"executor": "slurm", "executor_options": {"partition": "cpu", "time": "1:00:00"}, **QUIET}
+    assert build_corpus(tmp_path / "in", tmp_path / "out", min_count=5, **options) is None
+    work = tmp_path / "out" / ".work"
+    shutil.move(work, tmp_path / "kept")
+    build_corpus(tmp_path / "in", tmp_path / "out", min_count=5, **QUIET)  # what the jobs would have written
+    shutil.move(tmp_path / "kept", work)
+    build_corpus(tmp_path / "in", tmp_path / "out", min_count=5, seed=1, **QUIET)
+    assert not work.exists()
+
+
+def test_streamed_datasets_of_other_length_are_told_apart():
+    rows = Dataset.from_dict({"text": [f"a kumquat {i} is here" for i in range(300)]}).to_iterable_dataset()
+    same = [identify(rows.take(200), "text") for _ in range(2)]
+    assert same[0] == same[1]
+    others = [rows, rows.take(201), rows.skip(0).take(200), rows.take(250).take(200)]
+    assert all(identify(other, "text") != same[0] for other in others)
+    joined = [concatenate_datasets([rows, rows.take(n)]) for n in (1, 2)]
+    assert identify(joined[0], "text") != identify(joined[1], "text")
 
 
 def run_until_killed(num_files, folder, output):

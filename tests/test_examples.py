@@ -1,5 +1,6 @@
 """Tests of the scripts in `examples`."""
 
+import gzip
 import os
 import subprocess
 import sys
@@ -38,3 +39,51 @@ def test_newsgroups_become_topics(tmp_path):
         ("b", 45, "computers"),
     ]
     assert printed == f"Wrote 2 texts to {output}.\n"
+
+
+BASE_64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+ENTRY = r"""Kumquat \Kum"quat\, n. [Chinese (Cantonese) kam kwat gold orange.] (Bot.)
+   1. A small {citrus} fruit with a sweet rind and acid pulp,
+      eaten whole. --Simmonds.
+      [1913 Webster]
+
+            A quotation of somebody about a kumquat.  --Poet.
+      [1913 Webster]
+
+   2. The tree that bears it; a shrub of the genus Fortunella.
+      [PJC]
+
+      Syn: cumquat, kinkan.
+      [1913 Webster]
+
+   3. A sense that comes from another dictionary. [WordNet 1.5]
+"""
+
+
+def to_base_64(number):
+    return (to_base_64(number // 64) if number >= 64 else "") + BASE_64[number % 64]
+
+
+def write_dictionary(name, rows):
+    """Writes a dictionary as dictd reads it, with a few bytes before the first entry."""
+    content, index = b"00-database\n" * 10, ""
+    for headword, entry in rows:
+        index += f"{headword}\t{to_base_64(len(content))}\t{to_base_64(len(entry.encode()))}\n"
+        content += entry.encode()
+    Path(f"{name}.index").write_text(index, encoding="utf-8")
+    Path(f"{name}.dict.dz").write_bytes(gzip.compress(content))
+
+
+def test_dictionary_becomes_one_clean_definition_a_line(tmp_path):
+    plain = "Café \\Ca`fe\\, n.\n   A coffee house.\n"
+    rows = [("kumquat", ENTRY), ("fortunella", ENTRY), ("café", plain), ("x-ray", "x-ray: not a word of letters")]
+    write_dictionary(tmp_path / "tiny", rows)
+    output = tmp_path / "definitions.txt"
+    command = [sys.executable, EXAMPLES / "dictionary_contexts.py", tmp_path / "tiny", output]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert output.read_text(encoding="utf-8").splitlines() == [
+        "kumquat: A small citrus fruit with a sweet rind and acid pulp, eaten whole.",
+        "kumquat: The tree that bears it; a shrub of the genus Fortunella.",
+        "café: A coffee house.",
+    ]
+    assert printed == f"3 senses: {output}\n"

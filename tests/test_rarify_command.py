@@ -1,13 +1,16 @@
 import argparse
 import json
+import re
 
 import pytest
 import torch
 from datasets import load_from_disk
 from tiny_models import FAMILIES
+from tiny_wordnet import write_tiny_wordnet
 from transformers import AutoConfig, AutoModelForSequenceClassification
 
 from bertram_hf.commands import rarify
+from bertram_hf.wordnet import open_wordnet
 
 WORDS = ["gold", "field", "town", "rabbit", "horse", "apple", "castle", "bird"]
 
@@ -71,6 +74,37 @@ def test_misspellings_are_rare_words_of_the_texts(folder, capsys):
     lines = (folder / "out" / "substitutions.tsv").read_text(encoding="utf-8").splitlines()
     assert lines == ["word\tsubstitute\tkind", "gold\tgolx\tmisspelling"]
     assert "candidates to out" in capsys.readouterr().out
+
+
+def test_words_become_rare_synonyms_of_wordnet(folder, capsys, monkeypatch):
+    pytest.importorskip("nltk", reason="WordNet is read with NLTK")
+    pytest.importorskip("lemminflect", reason="synonyms are inflected with LemmInflect")
+    (folder / "wordnet").mkdir()
+    wordnet = open_wordnet(write_tiny_wordnet(folder / "wordnet"))
+    monkeypatch.setattr("bertram_hf.synonyms.open_wordnet", lambda: wordnet)
+    text = (folder / "texts.tsv").read_text(encoding="utf-8").replace("gold", "laundry").replace("town", "vineyards")
+    (folder / "texts.tsv").write_text(text, encoding="utf-8")
+    (folder / "counts.tsv").write_text("wash\t100\nWashing\t99\nwashing\t1\nwashables\t99\n", encoding="utf-8")
+    run("--wordnet", "--counts", "counts.tsv", "--json")
+    summary = json.loads(capsys.readouterr().out)
+    lines = (folder / "out" / "substitutions.tsv").read_text(encoding="utf-8").splitlines()
+    assert sorted(lines[1:]) == ["laundry\twashables\twordnet", "vineyards\tvineries\twordnet"]
+    assert summary["substitutions"] == {"wordnet": 2}
+    replaced = re.compile(r"laundry|vineyards")
+    expected = [row for row in text.splitlines()[1:] if replaced.search(row)]
+    assert summary["num_candidates"] == len(expected)
+    for row in load_from_disk(folder / "out" / "test"):
+        assert "washables" in row["text"] or "vineries" in row["text"]
+
+
+def test_substitutes_that_the_model_knows_are_kept_if_asked_for(folder, capsys):
+    (folder / "misspelt.tsv").write_text("gold\ttown\ngold\tgolx\n", encoding="utf-8")
+    options = ("--misspellings", "misspelt.tsv", "--counts", "counts.tsv", "--json")
+    kinds = []
+    for more in ((), ("--keep-known",)):
+        run(*options, *more)
+        kinds.append(json.loads(capsys.readouterr().out)["substitutions"])
+    assert kinds == [{"misspelling": 1}, {"misspelling": 2}]
 
 
 def test_wrong_input_is_named(folder):

@@ -1,7 +1,9 @@
 import pytest
+from tiny_wordnet import write_tiny_wordnet
 
 from bertram_hf.rare_substitutes import find_substitutes
 from bertram_hf.substitutions import Substitute, Substitutions
+from bertram_hf.wordnet import open_wordnet
 
 ENTRIES = [
     ("laundry", "washables", "wordnet"),
@@ -87,3 +89,52 @@ def test_substitutes_that_the_model_has_a_token_for_are_left_out(bert_tokenizer,
         ["lake"], {"laake": 5}, bert_tokenizer, synonyms=False, misspellings=[str(tmp_path / "given.tsv")], max_count=5
     )
     assert list(found.entries()) == [("lake", "lakequux", "misspelling")]
+
+
+@pytest.fixture
+def tiny_wordnet(tmp_path, monkeypatch):
+    """A tiny WordNet in the place of the installed one."""
+    pytest.importorskip("nltk", reason="WordNet is read with NLTK")
+    pytest.importorskip("lemminflect", reason="synonyms are inflected with LemmInflect")
+    (tmp_path / "wordnet").mkdir()
+    folder = write_tiny_wordnet(tmp_path / "wordnet")
+    monkeypatch.setattr("bertram_hf.synonyms.open_wordnet", lambda: open_wordnet(folder))
+
+
+def test_rare_synonyms_come_before_the_given_ones(bert_tokenizer, tmp_path, tiny_wordnet):
+    given = "improve\tameliorate\tgiven\nimprove\tbettrify\tgiven\nimprove\timprov\tmisspelling\nhill\thillock\n"
+    (tmp_path / "given.tsv").write_text(given)
+    found = find_substitutes(
+        ["improve", "kumquat", "improve"],
+        {"better": 5000, "bettrify": 4, "improv": 5},
+        bert_tokenizer,
+        given=[str(tmp_path / "given.tsv")],
+        max_count=5,
+        show_progress=False,
+    )
+    assert list(found.entries()) == [
+        ("improve", "ameliorate", "wordnet"),  # a synonym first, so it is one
+        ("improve", "meliorate", "wordnet"),
+        ("improve", "bettrify", "given"),
+    ]
+
+
+def test_given_files_are_read_one_after_the_other(bert_tokenizer, tmp_path):
+    (tmp_path / "a.tsv").write_text("lake\tlakequux\twordnet\n")
+    (tmp_path / "b.tsv").write_text("lake\tlakquix\nlake\tlakequux\n")
+    files = [str(tmp_path / "a.tsv"), str(tmp_path / "b.tsv")]
+    found = find_substitutes(["lake"], {}, bert_tokenizer, synonyms=False, given=files)
+    assert list(found.entries()) == [("lake", "lakequux", "wordnet"), ("lake", "lakquix", "given")]
+
+
+def test_known_substitutes_are_kept_if_asked_for(bert_tokenizer, tmp_path, caplog):
+    known = next(word for word in ("the", "river", "and") if word in bert_tokenizer.get_vocab())
+    (tmp_path / "given.tsv").write_text(f"lake\t{known}\nlake\tlakequux\n")
+    caplog.set_level("INFO", "bertram_hf.rare_substitutes")
+    options = {"synonyms": False, "given": [str(tmp_path / "given.tsv")]}
+    found = find_substitutes(["lake"], {}, bert_tokenizer, only_unknown=False, **options)
+    assert [substitute.text for substitute in found["lake"]] == [known, "lakequux"]
+    assert not caplog.text
+    found = find_substitutes(["lake"], {}, bert_tokenizer, **options)
+    assert [substitute.text for substitute in found["lake"]] == ["lakequux"]
+    assert "1 of 2 rare substitutes are left out" in caplog.text

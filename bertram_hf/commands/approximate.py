@@ -3,12 +3,12 @@
 import argparse
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 from transformers import AutoModel, AutoTokenizer
 
 from ..one_token_approximation import DEFAULT_ITERATIONS, approximate_vectors
+from ..word_files import read_word_file
 
 
 def add_command(commands: Any) -> None:
@@ -18,9 +18,9 @@ def add_command(commands: Any) -> None:
         help="find one vector that does what a word's several pieces do",
         description="One-token approximation: for each word, finds the vector with which the encoder computes the same "
         "around the word as with its pieces. It needs no texts. The vectors are training targets for words that are "
-        "frequent in your corpus but have no token of their own. Killed? The same command goes on where it was.",
-        epilog="Example: bertram approximate bert-base-uncased words.txt my-targets. As released, and far slower: "
-        "--optimizer adam --tolerance 0, for RoBERTa also --iterations 8000.",
+        "frequent in your corpus but have no token of their own. Killed? The same command goes on where it was. As "
+        "released, and far slower: --optimizer adam --tolerance 0, for RoBERTa also --iterations 8000.",
+        epilog="Example: bertram approximate bert-base-uncased words.txt my-targets",
     )
     command.add_argument("encoder", metavar="ENCODER", help="folder or Hub name of an encoder with its tokenizer")
     command.add_argument("words", metavar="WORDS", help="text file with one word on each line")
@@ -53,8 +53,7 @@ def add_command(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Approximates the words of a text file."""
-    lines = Path(arguments.words).read_text(encoding="utf-8-sig").splitlines()
-    words = [line.strip() for line in lines if line.strip()]
+    words = read_word_file(arguments.words)
     if not words:
         raise ValueError(f"Expected one word on each line of {arguments.words}; it has none.")
     started = time.perf_counter()

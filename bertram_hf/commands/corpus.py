@@ -3,13 +3,13 @@
 import argparse
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from transformers import AutoTokenizer
 
 from ..corpus import build_corpus
 from ..processing_bertram import is_uncased
+from ..word_files import read_word_file
 
 
 def add_command(commands: Any) -> None:
@@ -53,10 +53,13 @@ def add_command(commands: Any) -> None:
     command.add_argument("--split", default="train", help="the dataset's split (default: train)")
     command.add_argument("--workers", type=int, default=1, metavar="N", help="tasks that run at once (default: 1)")
     command.add_argument(
-        "--executor", choices=("local", "ray", "slurm"), default="local", help="where tasks run (default: local)"
+        "--executor",
+        choices=("local", "ray", "slurm"),
+        default="local",
+        help="where tasks run (default: local); slurm submits jobs, and when they have run, run the command again",
     )
     command.add_argument("--executor-options", type=json.loads, default={}, metavar="JSON", help="for datatrove")
-    command.add_argument("--json", action="store_true", help="print a summary for scripts")
+    command.add_argument("--json", action="store_true", help="print a summary for scripts, and no progress bars")
     command.set_defaults(run=run)
 
 
@@ -74,8 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
         inputs = load_dataset(arguments.dataset, arguments.config, split=arguments.split, streaming=True)
     words = None
     if arguments.words:
-        lines = Path(arguments.words).read_text(encoding="utf-8-sig").splitlines()
-        words = [line.strip() for line in lines if line.strip()]
+        words = read_word_file(arguments.words)
     lower_case = arguments.lower_case
     if arguments.encoder:
         lower_case = is_uncased(AutoTokenizer.from_pretrained(arguments.encoder))
@@ -96,7 +98,8 @@ def run(arguments: argparse.Namespace) -> None:
         show_progress=not arguments.json,
     )
     if summary is None:
-        print("Submitted the Slurm jobs. When they have run, the same command prints the summary.")
+        text = "Submitted the Slurm jobs. When they have run, the same command prints the summary."
+        print(json.dumps({"submitted": True}) if arguments.json else text)
         return
     if arguments.json:
         print(json.dumps(asdict(summary)))

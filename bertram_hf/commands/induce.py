@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from transformers import AutoModel, AutoProcessor
+from transformers.utils.logging import disable_progress_bar
 
 from ..induction import induce_vectors
+from ..word_files import read_utf8
 
 
 def add_command(commands: Any) -> None:
@@ -23,28 +25,35 @@ def add_command(commands: Any) -> None:
     command.add_argument("output", metavar="OUTPUT", help="folder to write, or a file with --word2vec")
     command.add_argument("--word2vec", action="store_true", help="write the word2vec text format")
     command.add_argument("--skip-errors", action="store_true", help="leave out words that cannot have a vector")
-    command.add_argument("--json", action="store_true", help="print a summary for scripts")
+    command.add_argument("--json", action="store_true", help="print a summary for scripts, and no progress bars")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Induces vectors for the words of a JSON-lines file."""
     contexts: dict[str, list[str]] = {}
-    with open(arguments.contexts, encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                entry = json.loads(line)
-                contexts.setdefault(entry["word"], []).extend(entry["contexts"])
-            except (json.JSONDecodeError, KeyError, TypeError) as error:
-                raise ValueError(
-                    f'Line {number} of {arguments.contexts} must look like {{"word": "kumquat", "contexts": ["..."]}}: '
-                    f"{error!r}"
-                ) from error
+    for number, line in enumerate(read_utf8(arguments.contexts).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            contexts.setdefault(entry["word"], []).extend(entry["contexts"])
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise ValueError(
+                f'Line {number} of {arguments.contexts} must look like {{"word": "kumquat", "contexts": ["..."]}}: '
+                f"{error!r}"
+            ) from error
+    if arguments.json:
+        disable_progress_bar()  # of loading weights
     model = AutoModel.from_pretrained(arguments.model)
     processor = AutoProcessor.from_pretrained(arguments.model)
-    vectors = induce_vectors(model, processor, contexts, errors="skip" if arguments.skip_errors else "raise")
+    vectors = induce_vectors(
+        model,
+        processor,
+        contexts,
+        errors="skip" if arguments.skip_errors else "raise",
+        show_progress=not arguments.json,
+    )
     if arguments.word2vec:
         Path(arguments.output).parent.mkdir(parents=True, exist_ok=True)
         vectors.save_word2vec(arguments.output)

@@ -29,6 +29,7 @@ from ..rare_words import split_words
 from ..rarification import generate, read_rows, split_candidates
 from ..rarification_baseline import check_columns, to_class_numbers, train_baseline
 from ..substitutions import Substitutions
+from ..word_files import read_utf8
 
 BASELINE, BASELINE_RECORD = "baseline", "baseline.json"
 SUBSTITUTIONS, TEST, SUMMARY = "substitutions.tsv", "test", "summary.json"
@@ -73,6 +74,11 @@ def add_command(commands: Any) -> None:
         "--counts", metavar="PATH", help="folder of `bertram corpus`, or a file with words and counts between tabs"
     )
     command.add_argument("--max-count", type=int, default=100, metavar="N", help="rare is less often (default: 100)")
+    command.add_argument(
+        "--keep-known",
+        action="store_true",
+        help="use synonyms and misspellings also if the model has a token for them (default: only if it has none)",
+    )
     command.add_argument("--misspelling-share", type=float, default=0.1, metavar="X", help="of words (default: 0.1)")
     command.add_argument("--max-masked", type=int, default=5, metavar="N", help="words replaced (default: at most 5)")
     command.add_argument("--max-length", type=int, default=128, metavar="N", help="tokens of a text (default: 128)")
@@ -174,6 +180,7 @@ def build_substitutions(
         synonyms=arguments.wordnet,
         misspellings=arguments.misspellings,
         max_count=arguments.max_count,
+        only_unknown=not arguments.keep_known,
         show_progress=not arguments.json,
     )
 
@@ -185,7 +192,7 @@ def read_counts(path: str) -> Counter[str]:
 
         return corpus.read_counts([path])
     counts: Counter[str] = Counter()
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), start=1):
+    for number, line in enumerate(read_utf8(path).splitlines(), start=1):
         word, _, count = line.partition("\t")
         if not count.strip().isdecimal():
             raise ValueError(f"{path}, line {number}: expected a word, a tab and its count; got {line!r:.80}.")
