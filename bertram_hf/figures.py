@@ -39,7 +39,8 @@ def draw_lines(
         x_label: What the x-axis shows, with its unit.
         y_label: What the y-axis shows, with its unit.
         title: Above the figure.
-        log_x: Whether the x-axis is logarithmic (to base 2, as contexts double).
+        log_x: Whether the x-axis is logarithmic (to base 2, as contexts double). An x of 0, which has no place there,
+            stands one step left of the smallest other x.
         x_ticks: Where the x-axis has labels, and which; by default at every x of a point.
         zero_line: Whether y = 0 is drawn, for gains.
 
@@ -49,10 +50,16 @@ def draw_lines(
     if not any(lines.values()):
         raise ValueError(f"There is nothing to draw in {path}: no system has a score.")
     figure, axes = _new_figure()
+    drawn = sorted({point.x for points in lines.values() for point in points})
+    zero = min((x for x in drawn if x > 0), default=1) / 2 if log_x else 0
+
+    def place(x: float) -> float:
+        return zero if x == 0 else x
+
     for number, (name, points) in enumerate(lines.items()):
         if not points:
             continue
-        xs, ys = [point.x for point in points], [point.y for point in points]
+        xs, ys = [place(point.x) for point in points], [point.y for point in points]
         marker = MARKERS[number % len(MARKERS)]
         color = f"C{number % 10}"
         style = "-" if number < 10 else "--"
@@ -62,8 +69,8 @@ def draw_lines(
             axes.fill_between(xs, lows, highs, color=color, alpha=0.10, linewidth=0)
     if log_x:
         axes.set_xscale("log", base=2)
-    ticks = x_ticks or {x: f"{x:g}" for x in sorted({point.x for points in lines.values() for point in points})}
-    axes.set_xticks(list(ticks), list(ticks.values()))
+    ticks = x_ticks or {x: f"{x:g}" for x in drawn}
+    axes.set_xticks([place(x) for x in ticks], list(ticks.values()))
     axes.minorticks_off()
     if zero_line:
         axes.axhline(0, color="black", linewidth=0.8, linestyle=":")

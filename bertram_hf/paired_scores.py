@@ -55,27 +55,37 @@ def compare_systems(
         >>> compared["bertram"].accuracy, compared["plain"].is_near_best
         (1.0, False)
     """
-    for correct, run_instances in zip(runs, instances, strict=True):
-        sizes = {name: len(answers) for name, answers in correct.items()}
-        if set(sizes.values()) - {len(run_instances)} or set(sizes) != set(runs[0]):
-            raise ValueError(f"Systems must have answered the same {len(run_instances)} instances; got {sizes}.")
-    kept = [index for index, run_instances in enumerate(instances) if len(run_instances) and runs[index]]
-    if not kept:
+    pooled = _pool_runs(runs, instances)
+    if not pooled:
         return {}
-    names = list(runs[0])
-    answers = {name: np.concatenate([runs[index][name] for index in kept]).astype(float) for name in names}
-    numbers: dict[Hashable, int] = {}
-    rows = [numbers.setdefault(instance, len(numbers)) for index in kept for instance in instances[index]]
-    accuracies = {name: float(np.mean([np.mean(runs[index][name]) for index in kept])) for name in names}
+    kept = [run for run, run_instances in zip(runs, instances, strict=True) if len(run_instances)]
+    accuracies = {name: float(np.mean([np.mean(run[name]) for run in kept])) for name in pooled}
+    num_instances = sum(map(len, instances))
     best = max(accuracies, key=lambda name: accuracies[name])
     return {
         name: Comparison(
             accuracies[name],
-            len(rows),
-            sign_test(np.bincount(rows, weights=answers[best] - answers[name])),
+            num_instances,
+            sign_test(pooled[best] - pooled[name]),
             accuracies[name] == accuracies[best],
         )
-        for name in names
+        for name in pooled
+    }
+
+
+def compare_pairs(
+    runs: Sequence[Mapping[str, np.ndarray]], instances: Sequence[Sequence[Hashable]]
+) -> dict[str, dict[str, float]]:
+    """Returns for each system the p-value of the test of `compare_systems` against every other one.
+
+    Example:
+        >>> correct = {"plain": np.zeros(9, bool), "bertram": np.ones(9, bool)}
+        >>> compare_pairs([correct], [range(9)])
+        {'plain': {'bertram': 0.00390625}, 'bertram': {'plain': 0.00390625}}
+    """
+    pooled = _pool_runs(runs, instances)
+    return {
+        name: {other: sign_test(pooled[name] - pooled[other]) for other in pooled if other != name} for name in pooled
     }
 
 
@@ -160,6 +170,21 @@ def gain_by_band(
         base, _ = _accuracy(baseline[inside])
         bands.append((low, high, None if accuracy is None or base is None else accuracy - base, number))
     return bands
+
+
+def _pool_runs(
+    runs: Sequence[Mapping[str, np.ndarray]], instances: Sequence[Sequence[Hashable]]
+) -> dict[str, np.ndarray]:
+    """Returns for each system how often it is right on each different instance; nothing if there are no instances."""
+    for correct, run_instances in zip(runs, instances, strict=True):
+        sizes = {name: len(answers) for name, answers in correct.items()}
+        if set(sizes.values()) - {len(run_instances)} or set(sizes) != set(runs[0]):
+            raise ValueError(f"Systems must have answered the same {len(run_instances)} instances; got {sizes}.")
+    numbers: dict[Hashable, int] = {}
+    rows = [numbers.setdefault(instance, len(numbers)) for run_instances in instances for instance in run_instances]
+    if not rows:
+        return {}
+    return {name: np.bincount(rows, weights=np.concatenate([run[name] for run in runs])) for name in runs[0]}
 
 
 def _accuracy(answers: np.ndarray) -> tuple[float | None, int]:

@@ -2,19 +2,17 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import compress, pairwise
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
 
 from .evaluated_systems import ORIGINAL, PLAIN, EvaluatedSystem
-from .figures import Point, draw_lines
+from .figures import draw_lines
 from .markdown_table import format_rows
-from .paired_scores import accuracy_below, compare_systems, format_comparison, gain_by_band
+from .paired_scores import compare_pairs, compare_systems, format_comparison
+from .rarified_counts import CountScores, score_bands, score_limits
 from .result_rows import write_json
-
-COUNT_LIMITS = (1, 2, 4, 8, 16, 32, 64, 128)
-COUNT_BANDS = (0, 1, 4, 16, 64, float("inf"))
 
 
 @dataclass(frozen=True)
@@ -38,8 +36,9 @@ def write_accuracies(
     path: Path,
     title: str,
     systems: Sequence[EvaluatedSystem],
-    answers: Sequence[RarifiedAnswers],
+    answers: Mapping[int, RarifiedAnswers],
     *,
+    max_count: int,
     command: str | None = None,
 ) -> None:
     """Writes the table of accuracies and, as figures and data, how they depend on the frequency of the rare words.
@@ -49,105 +48,87 @@ def write_accuracies(
         title: Above table and figures.
         systems: The rows of the table.
         answers: Of each seed.
-        command: The command, for the record.
+        max_count: Rare words occur less often.
+        command: The command that makes all this, for the record.
     """
+    runs, record = list(answers.values()), {"command": command, "seeds": list(answers)}
     rivals = [system.name for system in systems if system.model != ORIGINAL]
-    compared = {
-        subset: compare_systems(
-            [{name: seed.correct[name][seed.subsets[subset]] for name in rivals} for seed in answers],
-            [list(compress(seed.originals, seed.subsets[subset])) for seed in answers],
+    plain = next((system.name for system in systems if system.model == PLAIN), None)
+    questions = {
+        subset: (
+            [{name: run.correct[name][run.subsets[subset]] for name in rivals} for run in runs],
+            [list(compress(run.originals, run.subsets[subset])) for run in runs],
         )
-        for subset in answers[0].subsets
+        for subset in runs[0].subsets
     }
-    sizes = {subset: round(np.mean([seed.subsets[subset].sum() for seed in answers])) for subset in compared}
+    compared = {subset: compare_systems(*asked) for subset, asked in questions.items()}
+    p_values = compare_pairs(*questions["All"])
+    sizes = {subset: round(np.mean([run.subsets[subset].sum() for run in runs])) for subset in compared}
 
     def format_accuracy(name: str, subset: str) -> str:
         if name in rivals:
             return format_comparison(compared[subset].get(name))
-        accuracies = [seed.correct[name][seed.subsets[subset]].mean() for seed in answers if seed.subsets[subset].any()]
+        accuracies = [run.correct[name][run.subsets[subset]].mean() for run in runs if run.subsets[subset].any()]
         return f"{100 * np.mean(accuracies):.1f}" if accuracies else ""
 
     rows = [
         {"model": system.name}
         | {f"{subset} ({sizes[subset]})": format_accuracy(system.name, subset) for subset in compared}
+        | ({} if plain is None else {f"p against {plain}": _format_p(p_values.get(system.name, {}).get(plain))})
         for system in systems
     ]
     text = (
-        f"# {title}\n\nAccuracy in percent, means over {len(answers)} seeds (mean number of texts in brackets).\n"
+        f"# {title}\n\nAccuracy in percent, means over seeds {', '.join(map(str, answers))} "
+        "(mean number of texts in brackets).\n"
         "Best underlined; bold: not surely worse, by a two-sided binomial test over all texts (p >= 0.05);\n"
-        "the vectors of the original words take no part in that.\n"
-        f"Command: `{command}`\n\n"
+        "the vectors of the original words take no part in that. All pairs of systems: the JSON file, p_values.\n"
+        f"Command: `{command}`\n\n{format_rows(rows)}\n"
     )
+    pooled = {system.name: np.concatenate([run.correct[system.name] for run in runs]) for system in systems}
+    counts = [numbers for run in runs for numbers in run.counts]
+    below = score_limits(pooled, counts, max_count)
+    gains = None if plain is None else score_bands(pooled, counts, max_count, baseline=plain)
+    if gains is not None and gains.scores and any(gains.num_texts):
+        text += (
+            f"\nGain in accuracy over {plain} in points, on the texts whose rare words all occur so often in the "
+            f"corpora\n(number of texts over all seeds in brackets):\n\n{format_rows(gains.rows())}\n"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(".md").write_text(text + format_rows(rows) + "\n", encoding="utf-8")
-    write_json(
-        path.with_suffix(".json"),
-        {subset: {name: asdict(entry) for name, entry in entries.items()} for subset, entries in compared.items()},
-    )
-    _draw_frequencies(path, title, systems, answers)
+    path.with_suffix(".md").write_text(text, encoding="utf-8")
+    subsets = {subset: {name: asdict(entry) for name, entry in found.items()} for subset, found in compared.items()}
+    write_json(path.with_suffix(".json"), record | {"subsets": subsets, "p_values": {"All": p_values}})
+    by_count = {"accuracy_below": below.to_dict(), "gain_by_band": None if gains is None else gains.to_dict()}
+    write_json(path.with_name(f"{path.name}-by-count.json"), record | by_count)
+    _draw(path.with_name(f"{path.name}-by-count.png"), below, systems, title=title, y_label="accuracy (%)", log_x=True)
+    if gains is not None:
+        y_label = f"gain in accuracy over {plain} (points)"
+        _draw(path.with_name(f"{path.name}-gain.png"), gains, systems, title=title, y_label=y_label, zero_line=True)
 
 
-def _draw_frequencies(
-    path: Path, title: str, systems: Sequence[EvaluatedSystem], answers: Sequence[RarifiedAnswers]
+def _format_p(p_value: float | None) -> str:
+    return "" if p_value is None else f"{p_value:.2g}"
+
+
+def _draw(
+    path: Path,
+    scores: CountScores,
+    systems: Sequence[EvaluatedSystem],
+    *,
+    title: str,
+    y_label: str,
+    log_x: bool = False,
+    zero_line: bool = False,
 ) -> None:
-    """Draws accuracy against the largest count of a text's rare words, and the gain over the plain model by band."""
-    largest = max((count for seed in answers for counts in seed.counts for count in counts), default=0)
-    num_limits = sum(limit <= largest for limit in COUNT_LIMITS) + 1  # the last one includes all texts
-    below = {
-        system.name: average_lines(
-            [accuracy_below(seed.correct[system.name], seed.counts, COUNT_LIMITS[:num_limits]) for seed in answers]
-        )
-        for system in systems
-    }
-    if not any(below.values()):
-        return
-    draw_lines(
-        path.with_name(f"{path.name}-by-count.png"),
-        {name: [Point(x, 100 * y) for x, y in points] for name, points in below.items()},
-        x_label="each rare word occurs less often than (times in the corpora)",
-        y_label="accuracy (%)",
-        title=title,
-        log_x=True,
-    )
-    plain = next((system.name for system in systems if system.model == PLAIN), None)
-    gains: dict[str, list[tuple[float, float]]] = {}
-    for system in systems:
-        if plain is not None and system.name != plain:
-            bands = [
-                gain_by_band(seed.correct[system.name], seed.correct[plain], seed.counts, COUNT_BANDS)
-                for seed in answers
-            ]
-            gains[system.name] = average_lines(
-                [[(index, gain, number) for index, (_, _, gain, number) in enumerate(seed)] for seed in bands]
-            )
-    drawn = {index for points in gains.values() for index, _ in points}
-    if drawn:
+    """Draws scores by count, if there are any."""
+    lines = {system.name: scores.points(system.name) for system in systems}
+    if any(lines.values()):
         draw_lines(
-            path.with_name(f"{path.name}-gain.png"),
-            {system.name: [Point(x, 100 * y) for x, y in gains.get(system.name, [])] for system in systems},
-            x_label="how often each rare word occurs in the corpora",
-            y_label=f"gain in accuracy over {plain} (points)",
+            path,
+            lines,
+            x_label="how often each rare word occurs in the corpora (number of texts over all seeds)",
+            y_label=y_label,
             title=title,
-            x_ticks={i: f"[{low:g}, {high:g})" for i, (low, high) in enumerate(pairwise(COUNT_BANDS)) if i in drawn},
-            zero_line=True,
+            log_x=log_x,
+            x_ticks=scores.ticks(),
+            zero_line=zero_line,
         )
-    write_json(
-        path.with_name(f"{path.name}-by-count.json"),
-        {"accuracy_below": below, "gain_by_band": gains, "bands": [str(edge) for edge in COUNT_BANDS]},
-    )
-
-
-def average_lines(lines: Sequence[Sequence[tuple[float, float | None, int]]]) -> list[tuple[float, float]]:
-    """Returns the mean over runs at each x, weighted by the number of texts; an x without any is left out.
-
-    Example:
-        >>> average_lines([[(1, 0.5, 10), (2, None, 0)], [(1, 1.0, 30), (2, None, 0)]])
-        [(1, 0.875)]
-    """
-    points = []
-    for parts in zip(*lines, strict=True):
-        known = [(y, number) for _, y, number in parts if y is not None]
-        if known:
-            total = sum(number for _, number in known)
-            points.append((parts[0][0], sum(y * number for y, number in known) / total))
-    return points

@@ -3,9 +3,11 @@
 import hashlib
 import json
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,33 +161,60 @@ class RarifiedEvaluation:
                         found[word].append(text)
         return found
 
-    def evaluate(self, rows: ResultRows) -> list[RarifiedAnswers]:
-        """Returns what each system answers on the rarified set of each seed.
+    def evaluate(self, rows: ResultRows) -> None:
+        """Lets the chosen systems answer on the rarified set of each chosen seed, as far as they have not yet.
 
         Raises:
             ValueError: If a system has answered on another set of the same seed, made elsewhere.
         """
-        answers = []
-        described = ResultRows(rows.folder / "texts", command=rows.command)
+        described = self._describing(rows)
         for seed in self.run.seeds:
-            texts = described.make("texts", seed, self._settings, partial(self._describe, seed))
-            correct = {}
+            options = ["--seed", str(seed)]
+            texts = described.make("texts", seed, self._settings, partial(self._describe, seed), options=options)
             for system in self.run.systems:
-                depends_on = self._settings | {
-                    "system": asdict(system),
-                    "model": self.run.describe_model(system, seed),
-                    "max_contexts": self.run.recipe.max_contexts,
-                }
+                depends_on = self._depends_on(system, seed)
                 row = rows.make(system.name, seed, depends_on, partial(self._classify, seed, system))
-                if row["texts"] != texts["hash"]:
-                    raise ValueError(
-                        f"Results of {system.name} and others, seed {seed}, are of different rarified sets of "
-                        f"{self.task.name}: they were made on different machines. Delete {rows.folder} and run again."
-                    )
-                correct[system.name] = read_flags(row["correct"])
-            subsets = {name: read_flags(flags) for name, flags in texts["subsets"].items()}
-            answers.append(RarifiedAnswers(correct, subsets, texts["counts"], texts["originals"]))
+                self._check_texts(row, texts, rows.folder)
+
+    def find_answers(
+        self, rows: ResultRows, systems: Sequence[EvaluatedSystem], seeds: Sequence[int]
+    ) -> dict[int, RarifiedAnswers]:
+        """Returns what systems have answered, for each of the seeds for which all of them have.
+
+        Raises:
+            ValueError: If a system has answered on another set of the same seed, made elsewhere.
+        """
+        answers = {}
+        for seed in seeds:
+            texts = self._describing(rows).find("texts", seed, self._settings)
+            found = {system.name: rows.find(system.name, seed, self._depends_on(system, seed)) for system in systems}
+            correct = {}
+            for name, row in found.items():
+                if texts is not None and row is not None:
+                    self._check_texts(row, texts, rows.folder)
+                    correct[name] = read_flags(row["correct"])
+            if texts is not None and len(correct) == len(systems):
+                subsets = {name: read_flags(flags) for name, flags in texts["subsets"].items()}
+                answers[seed] = RarifiedAnswers(correct, subsets, texts["counts"], texts["originals"])
         return answers
+
+    def _describing(self, rows: ResultRows) -> ResultRows:
+        """Returns the rows that describe the rarified sets which `rows` are about."""
+        return ResultRows(rows.folder / "texts", command=rows.command)
+
+    def _depends_on(self, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
+        return self._settings | {
+            "system": asdict(system),
+            "model": self.run.describe_model(system, seed),
+            "max_contexts": self.run.recipe.max_contexts,
+        }
+
+    def _check_texts(self, row: Mapping[str, Any], texts: Mapping[str, Any], folder: Path) -> None:
+        if row["texts"] != texts["hash"]:
+            raise ValueError(
+                f"Results of {row['system']} and others, seed {row['seed']}, are of different rarified sets of "
+                f"{self.task.name}: they were made on different machines. Delete {folder} and run again."
+            )
 
     def _describe(self, seed: int) -> dict[str, Any]:
         """Returns what tables and figures need to know of a seed's rarified set."""

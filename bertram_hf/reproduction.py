@@ -5,23 +5,24 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import PartialState
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from .configuration_bertram import PRESETS
-from .context_curves import write_curves
+from .context_curves import collect_rows, write_curves
 from .corpus import read_counts
 from .evaluated_systems import ORIGINAL, PIECES, PLAIN, EvaluatedSystem, VectorSource, name_model
 from .evaluation_recipe import EvaluationRecipe, RarifiedTask, RecoveryTask, SimilarityTask
 from .piece_vectors import mean_piece_vectors
+from .processes import join_processes
 from .processing_bertram import is_uncased
 from .rarified_tables import write_accuracies
 from .rarified_task import RarifiedEvaluation
-from .result_rows import ResultRows, file_name
+from .result_rows import ResultRows, add_options, file_name
 from .training import train_recipe
 from .training_data import CorpusContexts, build_source, read_words
 from .training_recipe import CorpusSource, Recipe
@@ -39,9 +40,10 @@ class Reproduction:
 
     Args:
         recipe: The recipe.
-        systems: Names of the systems to evaluate; by default all of the recipe.
+        systems: Names of the systems to evaluate; by default all of the recipe. Tables and figures show all of the
+            recipe whose results are there and up to date.
         seeds: Seeds to run; by default all of the recipe.
-        command: The command that was given, for the record.
+        command: The command that runs the whole recipe, for the record.
         show_progress: Whether to show progress bars.
 
     Raises:
@@ -84,9 +86,7 @@ class Reproduction:
     @cached_property
     def encoder(self) -> PreTrainedModel:
         """The encoder, on the device of this process."""
-        # Without a GPU, accelerate joins processes only if it is told that there is none.
-        process = PartialState(cpu=not (torch.cuda.is_available() or torch.backends.mps.is_available()))
-        return AutoModel.from_pretrained(self.recipe.encoder).eval().to(process.device)
+        return AutoModel.from_pretrained(self.recipe.encoder).eval().to(join_processes().device)
 
     @property
     def lower_case(self) -> bool:
@@ -108,14 +108,19 @@ class Reproduction:
             ValueError: If there is no such task.
         """
         rarified = {task.name: task for task in self.recipe.rarified}
-        unknown = [name for name in only if name not in (*TASKS, *rarified)]
+        tasks = [name for name in TASKS if getattr(self.recipe, name)]
+        unknown = [name for name in only if name not in (*tasks, *rarified)]
         if unknown:
-            raise ValueError(f"There is no task {unknown[0]!r}. Tasks: {', '.join((*TASKS, *rarified))}.")
-        for name in only or TASKS:
-            if name not in TASKS:
-                self.run_rarified([rarified[name]])
-            elif getattr(self.recipe, name):
+            raise ValueError(f"There is no task {unknown[0]!r} in the recipe. Tasks: {', '.join((*tasks, *rarified))}.")
+        for name in only or tasks:
+            if name in tasks:
                 getattr(self, f"run_{name}")()
+            else:
+                self.run_rarified([rarified[name]])
+
+    def command_of(self, task: str) -> str | None:
+        """Returns the command that runs one task, or one rarified set."""
+        return add_options(self.command, ["--only", task])
 
     @cached_property
     def counts(self) -> Counter[str]:
@@ -128,10 +133,19 @@ class Reproduction:
         )
 
     def runs(self) -> Iterator[tuple[EvaluatedSystem, int]]:
-        """Yields each system with each of its seeds; what is not trained here has one seed."""
+        """Yields each chosen system with each of its seeds; what is not trained here has one seed."""
         for system in self.systems:
             for seed in self.seeds if system.model in PRESETS else self.seeds[:1]:
                 yield system, seed
+
+    @property
+    def recipe_seeds(self) -> list[int]:
+        """The seeds of the recipe, and those chosen besides."""
+        return list(dict.fromkeys([*self.recipe.seeds, *self.seeds]))
+
+    def recipe_runs(self) -> Iterator[tuple[EvaluatedSystem, int]]:
+        """Yields each system of the recipe with each seed, for whatever results there are."""
+        return product(self.recipe.systems, self.recipe_seeds)
 
     def training_recipe(self, presets: Sequence[str], seed: int) -> Recipe:
         """Returns the recipe by which presets are trained."""
@@ -145,6 +159,8 @@ class Reproduction:
         need be trained to know that a result is up to date; any other on its weights."""
         if system.model not in PRESETS:
             return name_model(system.model)
+        if self.recipe.training is None:  # not chosen, as the constructor has checked: no result is up to date
+            return None
         settings = asdict(self.training_recipe([system.model], seed))
         return {name: value for name, value in settings.items() if name not in ("output", "features")}
 
@@ -194,7 +210,7 @@ class Reproduction:
         """Recovery of held-out words, for systems that are models."""
         task = self.recipe.recovery
         assert task is not None  # as run has checked
-        results = self._make_rows("recovery", task, self._distinct_models(), partial(self._recover, task))
+        results = self._make_rows("recovery", task, partial(self._recover, task), without=(PLAIN, ORIGINAL, PIECES))
         number = next(iter(results.values()))[0]["num_words"]
         write_curves(
             self.output / "recovery",
@@ -203,7 +219,7 @@ class Reproduction:
             systems=[system.name for system in self.recipe.systems],
             title=f"Recovery of {number} held-out words",
             y_label="mean reciprocal rank",
-            command=self.command,
+            command=self.command_of("recovery"),
         )
 
     def _recover(self, task: RecoveryTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
@@ -228,11 +244,9 @@ class Reproduction:
         """Similarity as people rate it, for every system."""
         task = self.recipe.similarity
         assert task is not None  # as run has checked
-        systems = self._distinct_models(with_pieces=True)
-        results = self._make_rows("similarity", task, systems, partial(self._rate, task))
+        results = self._make_rows("similarity", task, partial(self._rate, task), without=(PLAIN, ORIGINAL))
         for row in (row for rows in results.values() for row in rows if not row["reads_contexts"]):
-            # the same whatever the number of contexts
-            row["scores"] = [row["scores"][0] | {"contexts": number} for number in task.num_contexts]
+            row["scores"] = [row["scores"][0] | {"contexts": 0}]  # the same whatever the number of contexts
         first = next(iter(results.values()))[0]
         write_curves(
             self.output / "similarity",
@@ -241,11 +255,11 @@ class Reproduction:
             systems=[system.name for system in self.recipe.systems],
             title=f"Similarity of {first['num_words']} rare words, {first['num_pairs']} pairs",
             y_label="Spearman's rank correlation",
-            command=self.command,
+            command=self.command_of("similarity"),
         )
 
     def _rate(self, task: SimilarityTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
-        pairs = read_rated_pairs(task.pairs)
+        pairs = read_rated_pairs(task.pairs, lower_case=self.lower_case)
         contexts = self.contexts_of(task.corpus, list(dict.fromkeys(pair.rare_word for pair in pairs)), "similarity")
         source = self.vectors_of(system, seed)
         words, induce = source.draws(
@@ -273,51 +287,61 @@ class Reproduction:
         task = self.recipe.wnlampro
         assert task is not None  # as run has checked
         evaluation = WnlamproEvaluation(self, task)
-        results = evaluation.evaluate(ResultRows(self.output / "wnlampro", command=self.command))
-        evaluation.write(self.output / "wnlampro", results, command=self.command)
+        rows = ResultRows(self.output / "wnlampro", command=self.command_of("wnlampro"))
+        evaluation.write(self.output / "wnlampro", evaluation.evaluate(rows), command=rows.command)
 
     def run_rarified(self, tasks: Sequence[RarifiedTask] = ()) -> None:
         """Classification of rarified sets, by default of all, for every system."""
         for task in tasks or self.recipe.rarified:
             evaluation = RarifiedEvaluation(self, task)
-            name = file_name(task.name)
-            answers = evaluation.evaluate(ResultRows(self.output / "rarified" / name, command=self.command))
+            path = self.output / "rarified" / file_name(task.name)
+            rows = ResultRows(path, command=self.command_of(task.name))
+            evaluation.evaluate(rows)
+            systems = self.recipe.systems
+            answers = evaluation.find_answers(rows, systems, self.recipe_seeds)
+            if not answers:  # no seed has them all
+                systems = self.systems
+                answers = evaluation.find_answers(rows, systems, self.seeds)
             write_accuracies(
-                self.output / "rarified" / name, f"Rarified {task.name}", self.systems, answers, command=self.command
+                path, f"Rarified {task.name}", systems, answers, max_count=task.max_count, command=rows.command
             )
-
-    def _distinct_models(self, *, with_pieces: bool = False) -> Iterator[tuple[EvaluatedSystem, int]]:
-        """Yields the systems whose vectors differ: how vectors are injected does not change them."""
-        seen = set()
-        for system, seed in self.runs():
-            if system.model in (PLAIN, ORIGINAL) or (system.model == PIECES and not with_pieces):
-                continue
-            if (system.model, seed) not in seen:
-                seen.add((system.model, seed))
-                yield system, seed
 
     def _make_rows(
         self,
         name: str,
         task: Any,
-        runs: Iterable[tuple[EvaluatedSystem, int]],
         compute: Callable[[EvaluatedSystem, int], dict[str, Any]],
+        *,
+        without: Sequence[str],
     ) -> dict[str, list[dict[str, Any]]]:
-        """Returns the rows of each system; those that are there and up to date are not computed.
+        """Makes the rows of the chosen systems and seeds, as far as they are not there and up to date.
+
+        Args:
+            name: The task's name.
+            task: The task.
+            compute: Computes a row.
+            without: Models that take no part.
+
+        Returns:
+            All such rows that there are, by system.
 
         Raises:
             ValueError: If there are none.
         """
-        rows = ResultRows(self.output / name, command=self.command)
-        results: dict[str, list[dict[str, Any]]] = {}
-        for system, seed in runs:
-            depends_on = {
-                "task": asdict(task),
-                "encoder": name_model(self.recipe.encoder),
-                "model": self.describe_model(system, seed),
-            }
-            row = rows.make(system.name, seed, depends_on, partial(compute, system, seed))
-            results.setdefault(system.name, []).append(row)
+        rows = ResultRows(self.output / name, command=self.command_of(name))
+
+        def depends_on(system: EvaluatedSystem, seed: int) -> dict[str, Any]:
+            encoder, model = name_model(self.recipe.encoder), self.describe_model(system, seed)
+            return {"task": asdict(task), "encoder": encoder, "model": model}
+
+        def make(system: EvaluatedSystem, seed: int) -> dict[str, Any]:
+            return rows.make(system.name, seed, depends_on(system, seed), partial(compute, system, seed))
+
+        def find(system: EvaluatedSystem, seed: int) -> dict[str, Any] | None:
+            return rows.find(system.name, seed, depends_on(system, seed))
+
+        collect_rows(self.runs(), make, without=without)
+        results = collect_rows(self.recipe_runs(), find, without=without)
         if not results:
             raise ValueError(f"{name}: expected a system with vectors of its own; the plain model has none.")
         return results

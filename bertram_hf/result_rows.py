@@ -4,7 +4,8 @@ import hashlib
 import json
 import platform
 import re
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,10 @@ class ResultRows:
 
     Args:
         folder: The folder; made when the first row is.
-        command: The command that makes the table, for the record.
+        command: The command that makes the table; each row records the options that make it alone, too.
 
     Example:
-        >>> rows = ResultRows(Path("results/similarity"), command="bertram reproduce recipe.yaml")
+        >>> rows = ResultRows(Path("results/similarity"), command="bertram reproduce recipe.yaml --only similarity")
         >>> rows.make("plain", 0, {"draws": 4}, lambda: {"scores": [0.5]})["scores"]  # doctest: +SKIP
         [0.5]
     """
@@ -28,36 +29,71 @@ class ResultRows:
     def __init__(self, folder: Path, *, command: str | None = None) -> None:
         self.folder, self.command = folder, command
 
-    def make(
-        self, system: str, seed: int, depends_on: Mapping[str, Any], compute: Callable[[], Mapping[str, Any]]
-    ) -> dict[str, Any]:
-        """Returns a row; computes it only if there is none that depends on the same.
+    def find(self, system: str, seed: int, depends_on: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Returns a row that is there and depends on the same, else None.
 
         Args:
             system: The system's name.
             seed: The seed.
             depends_on: All that the result depends on, as JSON can hold it. What is None or empty counts as not there,
                 so that a recipe's new optional fields leave old rows up to date.
-            compute: Computes the row's fields.
         """
-        digest = hashlib.sha256(json.dumps(drop_empty(depends_on), sort_keys=True, default=str).encode()).hexdigest()[
-            :32
-        ]
-        path = self.folder / f"{file_name(system)}-seed-{seed}.json"
-        if path.is_file():
-            row = json.loads(path.read_text(encoding="utf-8"))
-            if row.get("fingerprint") == digest:
-                return row
+        path = self._path(system, seed)
+        row = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return row if row.get("fingerprint") == fingerprint(depends_on) else None
+
+    def make(
+        self,
+        system: str,
+        seed: int,
+        depends_on: Mapping[str, Any],
+        compute: Callable[[], Mapping[str, Any]],
+        *,
+        options: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """Returns a row as its file holds it; computes it only if `find` finds none.
+
+        Args:
+            system: The system's name.
+            seed: The seed.
+            depends_on: All that the result depends on; see `find`.
+            compute: Computes the row's fields.
+            options: What the command needs besides to make this row alone; by default system and seed.
+        """
+        found = self.find(system, seed, depends_on)
+        if found is not None:
+            return found
+        options = ["--system", system, "--seed", str(seed)] if options is None else options
         row = {
             "system": system,
             "seed": seed,
-            "command": self.command,
+            "command": add_options(self.command, options),
             "versions": {name: version(name) for name in PACKAGES} | {"python": platform.python_version()},
-            "fingerprint": digest,
+            "fingerprint": fingerprint(depends_on),
             **compute(),
         }
+        path = self._path(system, seed)
         write_json(path, row)
-        return row
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    def _path(self, system: str, seed: int) -> Path:
+        return self.folder / f"{file_name(system)}-seed-{seed}.json"
+
+
+def add_options(command: str | None, options: Sequence[str]) -> str | None:
+    """Returns a command with more options, quoted for a shell; None if the command is not known.
+
+    Example:
+        >>> add_options("bertram reproduce recipe.yaml", ["--only", "SST-2 100"])
+        "bertram reproduce recipe.yaml --only 'SST-2 100'"
+    """
+    return command if command is None or not options else f"{command} {shlex.join(options)}"
+
+
+def fingerprint(depends_on: Mapping[str, Any]) -> str:
+    """Returns a name for what a row depends on."""
+    text = json.dumps(drop_empty(depends_on), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def drop_empty(content: Any) -> Any:

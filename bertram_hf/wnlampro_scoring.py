@@ -107,7 +107,7 @@ def evaluate_wnlampro(
             model,
             tokenizer,
             [text for patterns in texts for text in patterns],
-            num_predictions=max(NUM_PREDICTIONS, *precision_at),
+            num_predictions=max([NUM_PREDICTIONS, *precision_at]),
             max_tokens_per_batch=max_tokens_per_batch,
             show_progress=show_progress,
         )

@@ -1,5 +1,6 @@
 """The probe of rare words without training (Section 5.2): WNLaMPro, asked with every system's vectors."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
@@ -14,12 +15,13 @@ from .evaluated_systems import ORIGINAL, PLAIN, EvaluatedSystem, name_model
 from .evaluation_recipe import WnlamproTask
 from .injection import BertramEmbeddingInjector
 from .markdown_table import format_rows
-from .masked_lm import train_masked_lm_head
+from .masked_lm import RECORD_NAME, train_masked_lm_head
 from .paired_scores import SIGNIFICANCE, mark_best
 from .pieces import PieceReader
 from .rare_words import normalize_spelling
 from .result_rows import ResultRows, write_json
 from .training_data import vocabulary_words
+from .weight_hashing import hash_weights
 from .wnlampro import WnlamproEntry, drop_frequent_corruptions, parse_entry, read_wnlampro, write_wnlampro
 from .wnlampro_builder import build_probe
 from .wnlampro_scoring import evaluate_wnlampro, paired_t_test
@@ -49,8 +51,9 @@ class WnlamproEvaluation:
         if self.task.probe is not None:
             entries = read_wnlampro(self.task.probe, "test")
         else:
-            depends_on = {"max_entries": self.task.max_entries, **self._settings}
-            row = ResultRows(self.run.output / "wnlampro" / "probe").make("built", 0, depends_on, self._build)
+            depends_on = {"max_entries": self.task.max_entries, "wordnet": self.task.wordnet, **self._settings}
+            rows = ResultRows(self.run.output / "wnlampro" / "probe", command=self.run.command_of("wnlampro"))
+            row = rows.make("built", 0, depends_on, self._build, options=[])
             entries = drop_frequent_corruptions(
                 entry for entry in map(parse_entry, row["entries"]) if entry.split == "test"
             )
@@ -80,7 +83,7 @@ class WnlamproEvaluation:
         """Folder or Hub name of the masked language model, which is trained unless one is given."""
         if self.task.model is not None:
             return self.task.model
-        folder = self.folder / "masked-lm"
+        folder = self.folder / f"masked-lm-{self.task.max_steps}-steps"
         train_masked_lm_head(
             self.run.recipe.encoder,
             load_dataset("text", data_files=self.task.texts, split="train"),
@@ -106,6 +109,16 @@ class WnlamproEvaluation:
         return model
 
     @cached_property
+    def head(self) -> dict[str, Any]:
+        """What a row says of the masked language model: its weights and, if it has a record, its scores."""
+        facts: dict[str, Any] = {"weights": hash_weights(self.model)[:32]}
+        record = Path(self.model_name) / RECORD_NAME
+        if record.is_file():
+            score = json.loads(record.read_text(encoding="utf-8"))["after"]
+            facts |= {name: round(score[name], 4) for name in ("perplexity", "accuracy")}
+        return facts
+
+    @cached_property
     def contexts(self) -> dict[str, list[str]]:
         """Contexts of all keywords."""
         words = list({normalize_spelling(entry.keyword.word, self.run.lower_case) for entry in self.entries})
@@ -113,25 +126,41 @@ class WnlamproEvaluation:
         return {word: found.get(word)[: self.run.recipe.max_contexts] for word in sorted(words)}
 
     def evaluate(self, rows: ResultRows) -> dict[str, list[dict[str, Any]]]:
-        """Returns the scores of each system, for each of its seeds; what is indomain has no texts here."""
+        """Asks with the chosen systems and seeds, as far as that is not done yet; what is indomain has no texts here.
+
+        Returns:
+            The rows of each system of the recipe that are there and up to date.
+
+        Raises:
+            ValueError: If there are none, or some are of another masked language model.
+        """
         settings = self._settings | {
             "task": asdict(self.task),
             "entries": [str((entry.id, entry.keyword, entry.targets)) for entry in self.entries],
             "max_contexts": self.run.recipe.max_contexts,
             "masked_lm": None if self.task.model is None else name_model(self.task.model),
         }
+
+        def depends_on(system: EvaluatedSystem, seed: int) -> dict[str, Any]:
+            return settings | {"system": asdict(system), "model": self.run.describe_model(system, seed)}
+
+        for system, seed in filter(_is_asked, self.run.runs()):
+            rows.make(system.name, seed, depends_on(system, seed), partial(self._ask, system, seed))
         results: dict[str, list[dict[str, Any]]] = {}
-        for system, seed in self.run.runs():
-            if not system.indomain and system.model != ORIGINAL:
-                depends_on = settings | {"system": asdict(system), "model": self.run.describe_model(system, seed)}
-                row = rows.make(system.name, seed, depends_on, partial(self._ask, system, seed))
+        for system, seed in filter(_is_asked, self.run.recipe_runs()):
+            row = rows.find(system.name, seed, depends_on(system, seed))
+            if row is not None:
                 results.setdefault(system.name, []).append(row)
+        if not results:
+            raise ValueError("wnlampro: expected a system that is neither indomain nor the original words; got none.")
+        check_heads([row for found in results.values() for row in found], rows.folder)
         return results
 
     def _ask(self, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
         """Scores the masked language model with one system's vectors."""
+        facts: dict[str, Any] = {"head": self.head}
         if system.model == PLAIN:
-            return self._score(self.model, self.run.tokenizer)
+            return self._score(self.model, self.run.tokenizer) | facts
         key = (system.model, seed)
         if key not in self._vectors:
             source = self.run.vectors_of(system, seed)
@@ -142,44 +171,73 @@ class WnlamproEvaluation:
             scores = self._score(injector, injector.tokenizer)
         finally:
             injector.remove()
-        return scores | {"words": len(self.contexts), "words_without_vector": len(vectors.failed)}
+        return scores | facts | {"words": len(self.contexts), "words_without_vector": len(vectors.failed)}
 
     def _score(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
         return evaluate_wnlampro(model, tokenizer, self.entries, show_progress=self.run.show_progress).to_dict()
 
     def write(self, path: Path, results: Mapping[str, Sequence[Mapping[str, Any]]], *, command: str | None) -> None:
-        """Writes the table of the paper: MRR of each system for each band, as Markdown and JSON.
+        """Writes the table of the paper: MRR of each system for each band, and its precision, as Markdown and JSON.
 
         Args:
             path: The beginning of the file names.
             results: What `evaluate` returned.
-            command: The command, for the record.
+            command: The command that makes it, for the record.
         """
-        compared = {
-            band: compare_ranks(
-                {name: average_ranks(rows) for name, rows in results.items()},
-                [entry.id for entry in self.entries if entry.band == band],
-            )
-            for band in self.task.bands
-        }
-        sizes = {band: sum(entry.band == band for entry in self.entries) for band in self.task.bands}
-        table = [
-            {"model": name, "seeds": len(rows)}
-            | {
-                f"{band} ({sizes[band]})": mark_best(f"{entry['mrr']:.3f}", entry["is_best"], entry["p_value"])
-                for band in compared
-                if (entry := compared[band].get(name))
-            }
-            for name, rows in results.items()
-        ]
+        ids = {band: [entry.id for entry in self.entries if entry.band == band] for band in self.task.bands}
+        ranks = {name: average_ranks(rows) for name, rows in results.items()}
+        compared = {band: compare_ranks(ranks, ids[band]) for band in ids}
+        for band, entries in compared.items():
+            for name, entry in entries.items():
+                entry["precision_at"] = average_precision(results[name], band, ids[band])
+        seeds = {name: [row["seed"] for row in rows] for name, rows in results.items()}
+        table = []
+        for name in results:
+            row = {"model": name, "seeds": ", ".join(map(str, seeds[name]))}
+            for band, entries in compared.items():
+                if name in entries:
+                    entry = entries[name]
+                    mrr = mark_best(f"{entry['mrr']:.3f}", entry["is_best"], entry["p_value"])
+                    row[f"{band} ({len(ids[band])}) MRR"] = mrr
+                    row |= {f"{band} P@{k}": f"{value:.3f}" for k, value in entry["precision_at"].items()}
+            table.append(row)
+        head = next(iter(results.values()))[0].get("head", {})
         text = (
-            "# WNLaMPro\n\nMean reciprocal rank on the test entries (their number in brackets), means over seeds.\n"
+            "# WNLaMPro\n\nMean reciprocal rank on the test entries (their number in brackets) and precision at k, "
+            "means over the seeds named.\n"
             f"Best underlined; bold: not surely worse, by a paired t-test (p >= {SIGNIFICANCE}).\n"
-            f"Command: `{command}`\n\n"
         )
+        if "perplexity" in head:
+            text += f"Masked language model: perplexity {head['perplexity']:.1f}, accuracy {head['accuracy']:.3f}.\n"
+        text += f"Command: `{command}`\n\n{format_rows(table)}\n"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.with_suffix(".md").write_text(text + format_rows(table) + "\n", encoding="utf-8")
-        write_json(path.with_suffix(".json"), compared)
+        path.with_suffix(".md").write_text(text, encoding="utf-8")
+        write_json(path.with_suffix(".json"), {"command": command, "seeds": seeds, "head": head, "bands": compared})
+
+
+def _is_asked(run: tuple[EvaluatedSystem, int]) -> bool:
+    return not run[0].indomain and run[0].model != ORIGINAL
+
+
+def check_heads(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Raises a ValueError if rows are of different masked language models, which cannot be compared."""
+    heads = {row.get("head", {}).get("weights"): row for row in rows}
+    if len(heads) > 1:
+        names = [
+            f"{row['system']}, seed {row['seed']} (perplexity {row.get('head', {}).get('perplexity', 'not known')})"
+            for row in heads.values()
+        ]
+        raise ValueError(
+            f"Results of WNLaMPro are of different masked language models: {'; '.join(names)}. They were made on "
+            f"different machines or with other texts. Delete {folder} and run again."
+        )
+
+
+def average_precision(rows: Sequence[Mapping[str, Any]], band: str, entry_ids: Sequence[str]) -> dict[str, float]:
+    """Returns the means over seeds of a band's precision at 1, whose entries have rank 1, and at 10."""
+    first = [sum(row["reciprocal_ranks"][entry_id] == 1 for entry_id in entry_ids) / len(entry_ids) for row in rows]
+    ten = [row["bands"][band]["precision_at"]["10"] for row in rows]
+    return {"1": sum(first) / len(rows), "10": sum(ten) / len(rows)}
 
 
 def average_ranks(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:

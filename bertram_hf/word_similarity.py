@@ -10,6 +10,7 @@ import torch
 
 from .bootstrap import bootstrap_interval
 from .mimicking_loss import unit_rows
+from .rare_words import normalize_spelling
 from .word_vectors import WordVectors
 
 
@@ -45,8 +46,12 @@ class SimilarityScore:
         return {name: round(value, 4) for name, value in asdict(self).items()}
 
 
-def read_rated_pairs(path: str | os.PathLike[str]) -> list[RatedPair]:
+def read_rated_pairs(path: str | os.PathLike[str], *, lower_case: bool = False) -> list[RatedPair]:
     """Reads pairs, one on each line: a known word, a rare word and a rating, with tabs between.
+
+    Args:
+        path: The file.
+        lower_case: Whether words are read in lower case, as the vectors of an uncased encoder are named.
 
     Raises:
         ValueError: If a line is of another form, with its number.
@@ -58,7 +63,9 @@ def read_rated_pairs(path: str | os.PathLike[str]) -> list[RatedPair]:
         fields = line.split("\t")
         try:
             word, rare_word, rating = fields
-            pair = RatedPair(word.strip(), rare_word.strip(), float(rating))
+            pair = RatedPair(
+                normalize_spelling(word, lower_case), normalize_spelling(rare_word, lower_case), float(rating)
+            )
         except ValueError as error:
             raise ValueError(
                 f"{path}, line {number}: expected a word, a rare word and a rating with tabs between; got {line!r:.80}."

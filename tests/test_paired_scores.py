@@ -3,7 +3,15 @@ import math
 import numpy as np
 import pytest
 
-from bertram_hf.paired_scores import accuracy_below, compare_systems, format_comparison, gain_by_band, sign_test
+from bertram_hf.paired_scores import (
+    accuracy_below,
+    compare_pairs,
+    compare_systems,
+    format_comparison,
+    gain_by_band,
+    sign_test,
+)
+from bertram_hf.rarified_counts import count_bands, count_limits, score_bands, score_limits
 
 
 def test_sign_test_equals_the_binomial_formula():
@@ -69,3 +77,48 @@ def test_runs_are_averaged_and_an_instance_of_several_runs_counts_once():
     with pytest.raises(ValueError, match="same 3 instances"):
         compare_systems([first, {"a": np.ones(3, bool)}], [range(20), range(3)])
     assert [format_comparison(compared.get(name)) for name in ("a", "b", "c")] == ["<u>**83.3**</u>", "33.3", ""]
+
+
+def test_every_pair_of_systems_has_the_p_value_that_the_best_one_gives():
+    draw = np.random.default_rng(0)
+    runs = [{name: draw.random(30) < share for name, share in (("a", 0.3), ("b", 0.5), ("c", 0.9))} for _ in range(2)]
+    instances = [range(30), range(15, 45)]
+    p_values = compare_pairs(runs, instances)
+    assert {name: list(others) for name, others in p_values.items()} == {
+        "a": ["b", "c"],
+        "b": ["a", "c"],
+        "c": ["a", "b"],
+    }
+    compared = compare_systems(runs, instances)
+    assert compared["c"].is_best
+    for name in "ab":
+        assert p_values["c"][name] == p_values[name]["c"] == compared[name].p_value
+        alone = compare_systems([{each: run[each] for each in "ab"} for run in runs], instances)
+        assert p_values["a"]["b"] == min(entry.p_value for entry in alone.values())
+    assert compare_pairs([{"a": np.array([], bool)}], [[]]) == {}
+
+
+@pytest.mark.parametrize(
+    ("max_count", "bands", "last_limit"),
+    [
+        (1, [0, math.inf], 1),
+        (10, [0, 1, 4, math.inf], 16),
+        (16, [0, 1, 4, math.inf], 16),
+        (100, [0, 1, 4, 16, 64, math.inf], 128),  # Figure 2 of the paper
+        (300, [0, 1, 4, 16, 64, 256, math.inf], 512),
+        (1000, [0, 125, 250, 500, math.inf], 1024),  # Figure 3
+    ],
+)
+def test_bands_and_limits_follow_the_largest_count(max_count, bands, last_limit):
+    assert count_bands(max_count) == bands
+    limits = count_limits(max_count)
+    assert limits == [2**power for power in range(len(limits))]
+    assert limits[-1] == last_limit
+    counts = [[number] for number in range(max_count)]
+    correct = {"plain": np.zeros(max_count, bool), "new": np.ones(max_count, bool)}
+    below, gains = score_limits(correct, counts, max_count), score_bands(correct, counts, max_count, baseline="plain")
+    assert below.num_texts[-1] == sum(gains.num_texts) == max_count  # all texts, each in one band
+    assert all(gains.num_texts)
+    assert gains.scores == {"new": [1.0] * len(gains.ranges)}
+    assert gains.ticks()[0] == f"{gains.ranges[0]}\n({gains.num_texts[0]})"
+    assert gains.points("plain") == []

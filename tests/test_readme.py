@@ -1,4 +1,5 @@
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def test_sentence_example_runs(tmp_path, monkeypatch):
 
 def test_commands_are_known():
     commands = [
-        line.split("#")[0].split()[1:]
+        shlex.split(line, comments=True)[1:]
         for block in blocks("bash")
         for line in block.splitlines()
         if line.startswith("bertram ")

@@ -1,6 +1,7 @@
 import argparse
 import json
 import logging
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -263,6 +264,9 @@ def test_evaluation_scores_the_predictions(make_masked_lm):
     assert scores == expected
     assert scores.num_injected is None
     assert 0 < scores.overall.mrr < 1
+    without = evaluate_wnlampro(model, tokenizer, entries, precision_at=())
+    assert without.reciprocal_ranks == scores.reciprocal_ranks
+    assert without.overall.precision_at == {}
     assert json.loads(json.dumps(scores.to_dict()))["bands"]["rare"]["num_entries"] == 14
 
 
@@ -317,13 +321,29 @@ def test_command_evaluates_with_and_without_vectors(make_masked_lm, tmp_path, ca
     result = json.loads(capsys.readouterr().out)
     expected = evaluate_wnlampro(model, tokenizer, read_wnlampro(MINI, "test"))
     assert result["model"] == json.loads(json.dumps(expected.to_dict()))
-    assert (result["num_left_out"], result["test"]) == (3, None)
+    assert (result["num_left_out"], result["tests"]) == (3, None)
     run_command(*options, "--vectors", tmp_path / "vectors", "--mode", "slash")
     out = capsys.readouterr().out
     assert "with vectors (slash): 48 entries, 3 keywords injected\n" in out
-    assert "paired t-test: p = " in out
+    for band in BANDS:
+        assert f"{band}: MRR differs by " in out
     assert "Note: 12 misspellings that occur 10 times or more are left out, as released." in out
     run_command(*options, "--vectors", tmp_path / "vectors", "--json")
     result = json.loads(capsys.readouterr().out)
     assert result["with vectors (replace)"]["num_injected"] == 3
-    assert result["test"]["num_entries"] == 48
+    entries = read_wnlampro(MINI)
+    assert list(result["tests"]) == list(BANDS)
+    for band, test in result["tests"].items():
+        ids = [entry.id for entry in entries if entry.band == band]
+        ranks = [
+            {entry_id: result[name]["reciprocal_ranks"][entry_id] for entry_id in ids}
+            for name in ("with vectors (replace)", "model")
+        ]
+        assert test == json.loads(json.dumps(asdict(paired_t_test(*ranks))))
+
+
+def test_band_of_one_entry_is_not_tested():
+    pytest.importorskip("scipy")
+    entries = [make_entry("lime"), make_entry("kumquat"), make_entry("tower", count=500)]
+    first, second = ({entry.id: value * (i + 1) for i, entry in enumerate(entries)} for value in (0.1, 0.2))
+    assert list(command.compare_bands(entries, first, second)) == ["rare"]

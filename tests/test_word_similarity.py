@@ -32,6 +32,23 @@ def test_pairs_are_read_and_bad_lines_named(tmp_path):
             read_rated_pairs(path)
 
 
+def test_capitalised_words_are_those_of_an_uncased_model(make_pair, tmp_path):
+    model, processor = make_pair("add")
+    path = tmp_path / "pairs.txt"
+    path.write_text("Tree\tKumquat\t7\nking\tqualm\t2\nold\tkumquat\t5\n", encoding="utf-8")
+    pairs = read_rated_pairs(path, lower_case=True)
+    assert pairs == PAIRS
+    assert read_rated_pairs(path)[0] == RatedPair("Tree", "Kumquat", 7.0)
+    contexts = {pair.rare_word: CONTEXTS[pair.rare_word] for pair in pairs}
+    draws = ContextDraws(model, processor, contexts, max_contexts=4, show_progress=False)
+    known = mean_piece_vectors(model.encoder, processor.tokenizer, [pair.word for pair in pairs])
+    mean = model.get_input_embeddings().weight.detach().mean(0)
+    (score,) = evaluate_similarity(
+        pairs, known, draws.words, draws.induce, vocabulary_mean=mean, num_contexts=[1], num_draws=1
+    )
+    assert score.num_pairs == 3
+
+
 def test_vectors_that_agree_with_people_score_one_and_opposite_ones_minus_one():
     generator = torch.Generator().manual_seed(0)
     anchors = torch.nn.functional.normalize(torch.randn(20, 64, generator=generator), dim=1)

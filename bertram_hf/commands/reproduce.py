@@ -29,10 +29,20 @@ def add_command(commands: Any) -> None:
         "given more often",
     )
     command.add_argument(
-        "--system", action="append", default=[], metavar="NAME", help="a system of the recipe; may be given more often"
+        "--system",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="compute this system of the recipe only; may be given more often. Tables and figures show all results of "
+        "the recipe that are there",
     )
     command.add_argument(
-        "--seed", action="append", default=[], type=int, metavar="SEED", help="a seed; may be given more often"
+        "--seed",
+        action="append",
+        default=[],
+        type=int,
+        metavar="SEED",
+        help="compute this seed only; may be given more often",
     )
     add_changes_option(command)
     command.set_defaults(run=run)

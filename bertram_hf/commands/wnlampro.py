@@ -3,6 +3,7 @@
 import argparse
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,9 +14,9 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 from ..injection import BertramEmbeddingInjector
 from ..pieces import PieceReader
 from ..text_table import format_columns
-from ..wnlampro import drop_frequent_corruptions, read_wnlampro, write_wnlampro
+from ..wnlampro import BANDS, Band, WnlamproEntry, drop_frequent_corruptions, read_wnlampro, write_wnlampro
 from ..wnlampro_builder import build_probe
-from ..wnlampro_scoring import SubsetScore, evaluate_wnlampro, paired_t_test
+from ..wnlampro_scoring import PairedTest, SubsetScore, evaluate_wnlampro, paired_t_test
 from ..word_vectors import WordVectors
 from ..wordnet import open_wordnet
 
@@ -72,15 +73,16 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     model = AutoModelForMaskedLM.from_pretrained(arguments.model).to(arguments.device)
     show_progress = not arguments.json
     systems = {"model": evaluate_wnlampro(model, tokenizer, entries, show_progress=show_progress)}
-    test = None
+    tests: dict[Band, PairedTest] | None = None
     if vectors is not None:
         injector = BertramEmbeddingInjector(model, tokenizer, vectors, arguments.mode)
         name = f"with vectors ({arguments.mode})"
         systems[name] = evaluate_wnlampro(injector, injector.tokenizer, entries, show_progress=show_progress)
-        test = paired_t_test(systems[name].reciprocal_ranks, systems["model"].reciprocal_ranks)
+        tests = compare_bands(entries, systems[name].reciprocal_ranks, systems["model"].reciprocal_ranks)
     if arguments.json:
         result: dict[str, Any] = {name: scores.to_dict() for name, scores in systems.items()}
-        result |= {"num_left_out": num_read - len(entries), "test": None if test is None else asdict(test)}
+        tested = None if tests is None else {band: asdict(test) for band, test in tests.items()}
+        result |= {"num_left_out": num_read - len(entries), "tests": tested}
         print(json.dumps(result))
         return
     for name, scores in systems.items():
@@ -91,10 +93,22 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         rows += [_format_row(str(subset), score) for subset, score in scores.relations.items()]
         rows.append(_format_row("all", scores.overall))
         print(format_columns(rows, right_aligned=range(1, len(rows[0]))))
-    if test is not None:
-        print(f"MRR differs by {test.mean_difference:+.4f} (paired t-test: p = {test.p_value:.2g}).")
+    for band, test in (tests or {}).items():
+        print(f"{band}: MRR differs by {test.mean_difference:+.4f} (paired t-test: p = {test.p_value:.2g}).")
     if num_read > len(entries):
         print(f"Note: {num_read - len(entries):,} misspellings that occur 10 times or more are left out, as released.")
+
+
+def compare_bands(
+    entries: Sequence[WnlamproEntry], first: Mapping[str, float], second: Mapping[str, float]
+) -> dict[Band, PairedTest]:
+    """Compares the reciprocal ranks of two systems in each band that has two entries, as the paper does."""
+    ids = {band: [entry.id for entry in entries if entry.band == band] for band in BANDS}
+    return {
+        band: paired_t_test(*({entry_id: ranks[entry_id] for entry_id in found} for ranks in (first, second)))
+        for band, found in ids.items()
+        if len(found) > 1
+    }
 
 
 def run_build(arguments: argparse.Namespace) -> None:
