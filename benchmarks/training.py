@@ -266,7 +266,7 @@ def summarize(seconds: Seconds) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("threads", 2), ("repetitions", 2), ("seed", 0), ("words", 12), ("contexts", 32)):
+    for name, default in (("threads", 2), ("repetitions", 2), ("seed", 0), ("words", 12), ("contexts", 40)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--epochs", type=int, default=5, help="of the context stage (default: 5)")
     parser.add_argument("--released-epochs", type=int, default=1, help="measured of the released loop (default: 1)")
