@@ -212,15 +212,8 @@ class Reproduction:
         assert task is not None  # as run has checked
         results = self._make_rows("recovery", task, partial(self._recover, task), without=(PLAIN, ORIGINAL, PIECES))
         number = next(iter(results.values()))[0]["num_words"]
-        write_curves(
-            self.output / "recovery",
-            results,
-            "mrr",
-            systems=[system.name for system in self.recipe.systems],
-            title=f"Recovery of {number} held-out words",
-            y_label="mean reciprocal rank",
-            command=self.command_of("recovery"),
-        )
+        title = f"Recovery of {number} held-out words"
+        self._write_curves("recovery", results, "mrr", title=title, y_label="mean reciprocal rank")
 
     def _recover(self, task: RecoveryTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
         words = read_words(task.words, self.lower_case)
@@ -248,15 +241,8 @@ class Reproduction:
         for row in (row for rows in results.values() for row in rows if not row["reads_contexts"]):
             row["scores"] = [row["scores"][0] | {"contexts": 0}]  # the same whatever the number of contexts
         first = next(iter(results.values()))[0]
-        write_curves(
-            self.output / "similarity",
-            results,
-            "spearman",
-            systems=[system.name for system in self.recipe.systems],
-            title=f"Similarity of {first['num_words']} rare words, {first['num_pairs']} pairs",
-            y_label="Spearman's rank correlation",
-            command=self.command_of("similarity"),
-        )
+        title = f"Similarity of {first['num_words']} rare words, {first['num_pairs']} pairs"
+        self._write_curves("similarity", results, "spearman", title=title, y_label="Spearman's rank correlation")
 
     def _rate(self, task: SimilarityTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
         pairs = read_rated_pairs(task.pairs, lower_case=self.lower_case)
@@ -305,6 +291,20 @@ class Reproduction:
             write_accuracies(
                 path, f"Rarified {task.name}", systems, answers, max_count=task.max_count, command=rows.command
             )
+
+    def _write_curves(
+        self, task: str, results: dict[str, list[dict[str, Any]]], key: str, *, title: str, y_label: str
+    ) -> None:
+        """Writes the table and the figure of a task whose scores depend on the number of contexts."""
+        write_curves(
+            self.output / task,
+            results,
+            key,
+            systems=[system.name for system in self.recipe.systems],
+            title=title,
+            y_label=y_label,
+            command=self.command_of(task),
+        )
 
     def _make_rows(
         self,

@@ -109,6 +109,9 @@ def prepare_data(
         ValueError: If no word is left to train on.
     """
     output, lower_case = Path(recipe.output), is_uncased(tokenizer)
+    check_case([source.folder for source in recipe.corpora if source.folder is not None], lower_case)
+    fingerprint = embedding_fingerprint(encoder.get_input_embeddings().weight)
+    given = read_targets(recipe.targets.vectors, fingerprint)
     heldout = read_words(recipe.heldout.words, lower_case)
     excluded = [word for path in recipe.heldout.excluded for word in read_words(path, lower_case)]
     reader = PieceReader(tokenizer)
@@ -120,7 +123,6 @@ def prepare_data(
         build_source(source, output / f"corpus-{index}", words=sampled, **building)
         for index, source in enumerate(recipe.corpora)
     ]
-    check_case([source.folder for source in recipe.corpora if source.folder is not None], lower_case)
     contexts = heldout_contexts = CorpusContexts(folders)
     if heldout_source is not None and heldout:
         folder = build_source(
@@ -140,8 +142,6 @@ def prepare_data(
     min_count = min(source.min_count for source in recipe.corpora)
     several = [word for word, ids in pieces.items() if len(ids) > 1 and contexts.counts[word] >= min_count]
     several.sort(key=lambda word: (-contexts.counts[word], word))
-    fingerprint = embedding_fingerprint(encoder.get_input_embeddings().weight)
-    given = read_targets(chosen.vectors, fingerprint)
     several = [word for word in several if chosen.approximate or word in given][: chosen.approximate_max_words]
     if not chosen.whole_vocabulary:
         single = {word: token for word, token in single.items() if contexts.counts[word] >= min_count}

@@ -195,13 +195,6 @@ def train_stage(
     if record.get("fingerprint") == fingerprint and record.get("finished"):
         logger.info("%s is finished; it is not trained again.", folder)
         return BertramModel.from_pretrained(folder, encoder=model.encoder if model.config.has_context else None)
-    process = PartialState()
-    if process.is_main_process and record.get("fingerprint") != fingerprint:
-        if folder.exists():
-            logger.warning("%s was trained with other settings or data; beginning anew.", folder)
-            shutil.rmtree(folder)
-        write_record(folder, {"fingerprint": fingerprint})
-    process.wait_for_everyone()
     if settings.patience and heldout is None:
         raise ValueError("patience needs held-out words to watch; set development_share of heldout above 0.")
     best = {"metric_for_best_model": "mrr", "load_best_model_at_end": True} if settings.patience else {}
@@ -232,6 +225,15 @@ def train_stage(
         max_contexts=settings.max_contexts,
         seed=seed,
     )
+    optimizer = _table_optimizer(model, arguments, settings.lazy_adam)
+    # Only now, when all settings have proved good, is the folder of other ones given up.
+    process = PartialState()
+    if process.is_main_process and record.get("fingerprint") != fingerprint:
+        if folder.exists():
+            logger.warning("%s was trained with other settings or data; beginning anew.", folder)
+            shutil.rmtree(folder)
+        write_record(folder, {"fingerprint": fingerprint})
+    process.wait_for_everyone()
     trainer = BertramTrainer(
         model,
         arguments,
@@ -241,7 +243,7 @@ def train_stage(
         vocabulary=vocabulary,
         processing_class=processor,
         callbacks=[EarlyStoppingCallback(settings.patience)] if settings.patience else None,
-        optimizers=(_table_optimizer(model, arguments, settings.lazy_adam), None),
+        optimizers=(optimizer, None),
     )
     start = time.perf_counter()
     checkpoint = last_whole_checkpoint(folder)

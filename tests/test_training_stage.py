@@ -168,6 +168,17 @@ def test_half_precision_of_the_cache_hardly_changes_the_losses(tmp_path):
     assert losses(records[0]) == pytest.approx(losses(records[1]), rel=1e-2)
 
 
+def test_settings_that_are_refused_leave_what_was_trained(tmp_path):
+    stage = prepare_stage(tmp_path, "form")
+    weights, record = run(tmp_path, stage, small_stage("form"))
+    refused = small_stage("form", lazy_adam=True, trainer={"max_grad_norm": 1.0})
+    with pytest.raises(ValueError, match="lazy_adam takes neither"):
+        run(tmp_path, stage, refused, fingerprint="b")
+    again, same_record = run(tmp_path, stage, small_stage("form"))
+    assert_equal_weights(again, weights)
+    assert same_record == record
+
+
 def test_lazy_adam_refuses_what_it_cannot_do(tmp_path):
     settings = small_stage("form", lazy_adam=True, trainer={"max_grad_norm": 1.0})
     with pytest.raises(ValueError, match="lazy_adam takes neither max_grad_norm nor several processes"):
