@@ -1,6 +1,5 @@
 """The files that the steps of a corpus write and read. Each appears under its name only when it is whole."""
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -83,18 +82,6 @@ def read_words(settings: CorpusSettings) -> list[str]:
     if settings.max_words is not None:
         frequent = frequent.sort_by([("count", "descending"), ("word", "ascending")]).slice(0, settings.max_words)
     return sorted({*frequent["word"].to_pylist(), *(given or [])})
-
-
-def save_json(path: Path, content: Any) -> None:
-    """Writes a JSON file."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
-
-
-def read_json(path: Path) -> Any:
-    """Reads a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def write_parquet(table: pa.Table, path: Path) -> None:

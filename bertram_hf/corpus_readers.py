@@ -13,9 +13,9 @@ from datasets import Dataset, IterableDataset
 from datatrove.data import Document
 from datatrove.pipeline.base import PipelineStep
 
-from .corpus_files import save_json
 from .corpus_inputs import Piece, Source
 from .corpus_settings import CorpusSettings
+from .json_files import write_json
 from .sentences import BLOCK_SIZE, HEAD_SIZE, Unit, detect_unit, find_break, read_blocks
 from .word_matching import has_surrogate, normalize_text, replace_surrogates
 
@@ -46,7 +46,7 @@ class FileReader(PipelineStep):
                 raise ValueError(f"{piece.path} ends too early: {error} Is the download complete?") from error
             except pa.ArrowInvalid as error:
                 raise ValueError(f"{piece.path} cannot be read as Parquet: {error}") from error
-        save_json(self.settings.folder(self.phase) / f"{rank:05d}.reader.json", report)
+        write_json(self.settings.folder(self.phase) / f"{rank:05d}.reader.json", report)
 
     def _read_text(self, piece: Piece, report: Counter[str]) -> Iterator[Document]:
         report["num_documents"] += piece.start == 0
@@ -107,7 +107,7 @@ class DatasetReader(PipelineStep):
             shard = shard.shard(num_shards=world_size, index=rank)
         for row in shard:
             yield from _read_row(row, "The dataset", self.settings, report)
-        save_json(self.settings.folder(self.phase) / f"{rank:05d}.reader.json", report)
+        write_json(self.settings.folder(self.phase) / f"{rank:05d}.reader.json", report)
 
 
 def make_reader(source: Source, settings: CorpusSettings, phase: str) -> PipelineStep:

@@ -23,12 +23,11 @@ from .corpus_files import (
     RunWriter,
     merge_runs,
     part_of,
-    read_json,
     read_words,
-    save_json,
     write_parquet,
 )
 from .corpus_settings import CorpusSettings
+from .json_files import read_json, write_json
 from .rare_words import split_words
 from .sentence_sampling import MAX_CHARACTERS, SentenceSampler, add_to_sketch, estimate_distinct, smallest_keys
 from .sentences import split_sentences
@@ -62,7 +61,7 @@ class CountWords(PipelineStep):
                     counts.clear()
                     num_characters = 0
             self._write(counts, runs, report)
-        save_json(self.settings.folder("count") / f"{rank:05d}.json", report)
+        write_json(self.settings.folder("count") / f"{rank:05d}.json", report)
 
     def _write(self, tokens: Counter[str], runs: RunWriter, report: Counter[str]) -> None:
         """Writes the counts, a batch for each part."""
@@ -117,8 +116,8 @@ class SampleSentences(PipelineStep):
                     sampler.add(sentence)
             sampler.flush()
         np.save(folder / f"{rank:05d}.npy", sampler.sketch)
-        save_json(folder / f"{rank:05d}.terms.json", sampler.term_counts)
-        save_json(folder / f"{rank:05d}.json", sampler.report)
+        write_json(folder / f"{rank:05d}.terms.json", sampler.term_counts)
+        write_json(folder / f"{rank:05d}.json", sampler.report)
 
 
 class MergeContexts(PipelineStep):
@@ -153,7 +152,7 @@ class MergeContexts(PipelineStep):
         write_parquet(table, self.settings.folder("result/contexts") / f"part-{part:05d}.parquet")
         mine = {word for word in words if part_of(word, num_parts) == part}
         report = {"num_contexts": len(rows), "missing": sorted(mine.difference(found))}
-        save_json(self.settings.folder("merge") / f"{part:05d}.json", report)
+        write_json(self.settings.folder("merge") / f"{part:05d}.json", report)
 
     def _keep_smallest(self, rows: pa.Table) -> pa.Table:
         chosen = smallest_keys(rows["id"].to_numpy(), rows["key"].to_numpy(), self.settings.max_contexts)
@@ -177,7 +176,7 @@ class Publish(PipelineStep):
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> None:
         result, output = self.settings.folder("result"), Path(self.settings.work).parent
         if not (result / "corpus.json").exists() and (result / "counts").exists():
-            save_json(result / "corpus.json", self._summarize())
+            write_json(result / "corpus.json", self._summarize())
         replaced = self.settings.folder("replaced")
         if (output / "corpus.json").exists() and (result / "contexts").exists():
             os.replace(output / "corpus.json", replaced / "corpus.json")

@@ -11,6 +11,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from .json_files import write_json
 from .word_vectors import METADATA_NAME
 
 logger = logging.getLogger(__name__)
@@ -46,9 +47,7 @@ class FinishedBatches:
             logger.warning(f"{folder} was made with other settings ({', '.join(changed)}); all words begin anew.")
             for path in self.parts_folder.glob("*.safetensors"):
                 path.unlink()
-        temporary = settings_path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(settings, indent=2), encoding="utf-8")
-        os.replace(temporary, settings_path)
+        write_json(settings_path, settings)
 
     def load(self, pieces: dict[str, list[int]]) -> dict[str, torch.Tensor]:
         """Returns the finished vectors of those words that have the same pieces as then."""

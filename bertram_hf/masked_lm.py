@@ -27,6 +27,7 @@ from transformers import (
 )
 
 from .embedding_space import embedding_fingerprint
+from .json_files import write_json
 from .machine_paths import hide_paths
 from .masked_lm_batches import MaskedBatches, mask_heldout
 from .masked_lm_head import MaskedTokenModel, add_masked_lm_head
@@ -200,7 +201,7 @@ def train_masked_lm_head(
     )
     model.save_pretrained(output)
     tokenizer.save_pretrained(output)
-    _write_json(output / RECORD_NAME, asdict(record))
+    write_json(output / RECORD_NAME, asdict(record))
     shutil.rmtree(output / CHECKPOINTS)
     return record
 
@@ -239,7 +240,7 @@ def _check_output(output: Path, settings: dict[str, Any]) -> MaskedLMRecord | No
         )
     else:
         begun.parent.mkdir(parents=True, exist_ok=True)
-        _write_json(begun, settings)
+        write_json(begun, settings)
         return None
     other = sorted(name for name in settings if found.get(name) != settings[name])
     if other:
@@ -252,9 +253,3 @@ def _check_output(output: Path, settings: dict[str, Any]) -> MaskedLMRecord | No
 
 def _read_record(record: dict[str, Any]) -> MaskedLMRecord:
     return MaskedLMRecord(**record | {name: MaskedLMScore(**record[name]) for name in ("before", "after")})
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    os.replace(temporary, path)

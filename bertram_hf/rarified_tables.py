@@ -9,10 +9,10 @@ import numpy as np
 
 from .evaluated_systems import ORIGINAL, PLAIN, EvaluatedSystem
 from .figures import draw_lines
+from .json_files import write_json
 from .markdown_table import format_rows
 from .paired_scores import compare_pairs, compare_systems, format_comparison
 from .rarified_counts import CountScores, score_bands, score_limits
-from .result_rows import write_json
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel, se
 
 from .evaluated_systems import ORIGINAL, PLAIN, EvaluatedSystem, name_model
 from .evaluation_recipe import RarifiedTask
+from .json_files import write_json
 from .labelled_texts import load_labelled_texts
 from .piece_vectors import mean_piece_vectors
 from .rare_substitutes import find_substitutes
@@ -24,7 +25,7 @@ from .rare_words import split_words
 from .rarification import rarify, read_rows
 from .rarified_evaluation import count_rare_words, evaluate_rarified, rare_words, rarified_texts, subset_masks
 from .rarified_tables import RarifiedAnswers
-from .result_rows import ResultRows, file_name, write_json
+from .result_rows import ResultRows, file_name
 from .substitutions import Substitutions
 from .training_data import CorpusContexts
 from .word_vectors import WordVectors

@@ -10,6 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from .json_files import write_json
+
 PACKAGES = ("bertram-hf", "torch", "transformers")
 
 
@@ -109,14 +111,6 @@ def drop_empty(content: Any) -> Any:
         return content
     kept = {name: drop_empty(value) for name, value in content.items()}
     return {name: value for name, value in kept.items() if value not in (None, [], {}, "")}
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Writes a JSON file at once: a kill leaves the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    temporary.replace(path)
 
 
 def file_name(name: str) -> str:

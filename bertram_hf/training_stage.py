@@ -17,6 +17,7 @@ from torch.utils.data import Dataset
 from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
+from .json_files import write_json
 from .mimicking_loss import LossSettings, MimickingLoss
 from .modeling_bertram import BertramModel
 from .processing_bertram import BertramProcessor
@@ -310,10 +311,7 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
     """Writes what a stage says of itself, at once."""
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f"{STAGE_NAME}.tmp"
-    temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    os.replace(temporary, folder / STAGE_NAME)
+    write_json(folder / STAGE_NAME, record)
 
 
 def only_item(items: list[Any]) -> Any:

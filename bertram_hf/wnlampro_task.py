@@ -14,12 +14,13 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokeni
 from .evaluated_systems import ORIGINAL, PLAIN, EvaluatedSystem, name_model
 from .evaluation_recipe import WnlamproTask
 from .injection import BertramEmbeddingInjector
+from .json_files import write_json
 from .markdown_table import format_rows
 from .masked_lm import RECORD_NAME, train_masked_lm_head
 from .paired_scores import SIGNIFICANCE, mark_best
 from .pieces import PieceReader
 from .rare_words import normalize_spelling
-from .result_rows import ResultRows, write_json
+from .result_rows import ResultRows
 from .training_data import vocabulary_words
 from .weight_hashing import hash_weights
 from .wnlampro import WnlamproEntry, drop_frequent_corruptions, parse_entry, read_wnlampro, write_wnlampro
