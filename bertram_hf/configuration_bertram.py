@@ -59,6 +59,8 @@ class BertramConfig(PreTrainedConfig):
             the more contexts there are, the less noise is in v, and the finer it can be read. Not in the paper.
         output_norm: If given, induced vectors are scaled to this distance from the mean of the encoder's embeddings, so
             that they are as long as the vocabulary's however few the contexts are. Not in the paper.
+        look_alikes: Whether the vectors of known words that a word may be a misspelling of are mixed into its own; see
+            [`LookAlikeMixture`]. Not in the paper.
         form_vocab_size: Number of n-grams or characters, UNK (0) and PAD (1) included.
         embedding_size: Size of the induced vectors, the encoder's input embedding size. Read from `text_config` if
             not given.
@@ -93,6 +95,7 @@ class BertramConfig(PreTrainedConfig):
     form_strength: float | int | None = None
     second_map: bool = False
     output_norm: float | int | None = None
+    look_alikes: bool = False
     form_vocab_size: int = 2
     embedding_size: Any = None  # None becomes a number on construction
     character_embedding_size: int = 20
@@ -152,6 +155,8 @@ class BertramConfig(PreTrainedConfig):
                 f"output_norm must be positive, and the model must read contexts; got {self.output_norm} and mode "
                 f"{self.mode!r}."
             )
+        if self.look_alikes and not self.has_context:
+            raise ValueError("look_alikes needs the encoder's embeddings, which a model of mode 'form' does not have.")
         if not 0.0 <= self.ngram_dropout < 1.0:
             raise ValueError(f"ngram_dropout must lie in [0, 1); got {self.ngram_dropout}.")
         if self.form_vocab_size < 2:
@@ -166,6 +171,11 @@ class BertramConfig(PreTrainedConfig):
     def has_context(self) -> bool:
         """Whether the network has a context part, and so an encoder."""
         return self.mode != "form"
+
+    @property
+    def needs_mean(self) -> bool:
+        """Whether the network compares vectors after the vocabulary's mean is subtracted."""
+        return self.output_norm is not None or self.look_alikes
 
     @property
     def context_size(self) -> int:

@@ -54,6 +54,9 @@ class ContextDraws:
         self.num_contexts = np.array([len(entry.used) for entry in encoded], dtype=np.int64)
         self._firsts = np.cumsum(self.num_contexts) - self.num_contexts
         self._form_embeddings = encode_words(model, processor, self.words) if model.config.has_form else None
+        self._look_alikes = {
+            name: tensor.to(model.device) for name, tensor in processor.find_look_alikes(self.words).items()
+        }
         self._context_embeddings: Any = None
         if not model.config.has_context:
             return
@@ -92,4 +95,7 @@ class ContextDraws:
         ]
         counts = torch.tensor([len(chosen) for chosen in rows], device=self.model.device)
         chosen = self._context_embeddings[np.concatenate(rows)] if rows else self._context_embeddings
-        return self.model.combine(self._form_embeddings, chosen, counts)[0]
+        combined, _ = self.model.combine(self._form_embeddings, chosen, counts)
+        if self.model.config.look_alikes:
+            combined, _ = self.model.mix_look_alikes(combined, counts, **self._look_alikes)
+        return combined

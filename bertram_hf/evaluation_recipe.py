@@ -29,6 +29,25 @@ class RecoveryTask:
 
 
 @dataclass(frozen=True)
+class MisspellingTask:
+    """Recovery of known words from their misspellings; see `misspelling_recovery`.
+
+    Args:
+        sources: Where misspellings come from: `codespell`, `nlpaug` or TSV files.
+        corpus: Where the contexts of the words come from.
+        max_words: At most so many words, drawn at random.
+        num_contexts: Numbers of contexts to try.
+        num_draws: How many random choices of contexts are averaged.
+    """
+
+    sources: list[str]
+    corpus: CorpusSource
+    max_words: int | None = 1000
+    num_contexts: list[int] = field(default_factory=lambda: [0, 1, 4, 16])
+    num_draws: int = 2
+
+
+@dataclass(frozen=True)
 class SimilarityTask:
     """Similarity as people rate it; see `word_similarity`.
 
@@ -131,6 +150,7 @@ class EvaluationRecipe:
         corpora: Where contexts and counts of rare words come from, in WNLaMPro and in rarified data.
         max_contexts: Contexts of a rare word that are read at most.
         recovery: Recovery of held-out words.
+        misspellings: Recovery of known words from their misspellings.
         similarity: Similarity as people rate it.
         wnlampro: Clozes about rare words.
         rarified: Classification sets.
@@ -145,6 +165,7 @@ class EvaluationRecipe:
     corpora: list[CorpusSource] = field(default_factory=list)
     max_contexts: int = 64
     recovery: RecoveryTask | None = None
+    misspellings: MisspellingTask | None = None
     similarity: SimilarityTask | None = None
     wnlampro: WnlamproTask | None = None
     rarified: list[RarifiedTask] = field(default_factory=list)

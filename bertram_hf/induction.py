@@ -24,6 +24,7 @@ GPU_TOKENS_PER_BATCH = 32768
 # An n-gram or character costs far less than a token that runs through the encoder.
 FORM_UNITS_PER_TOKEN = 16
 SECONDS_BEFORE_PROGRESS = 3
+SMALLEST_SHARE = 0.01  # of a look-alike in a vector, to be told
 IGNORED_BY_FORM_MODEL = "the model reads the form only"
 
 
@@ -97,6 +98,12 @@ def check_processor_fits(model: BertramModel, processor: BertramProcessor) -> No
                 f"The model has embeddings for {config.form_vocab_size} n-grams or characters; the processor's form "
                 f"vocabulary has {num_units}. Use the processor that was saved with the model."
             )
+    if config.look_alikes != (processor.look_alikes is not None):
+        has, other = ("has", "knows no") if config.look_alikes else ("has no", "knows")
+        raise ValueError(
+            f"The model {has} weights for look-alikes, but the processor {other} words that others may be misspellings "
+            "of. Use the processor that was saved with the model."
+        )
     if not config.has_context:
         return
     num_embeddings = model.get_input_embeddings().weight.shape[0]
@@ -158,13 +165,20 @@ def _induce(
     dropped: dict[str, dict[int, str]] = {}
     word_embeddings: list[torch.Tensor] = []
     weights: dict[str, torch.Tensor] = {}
+    look_alikes = {name: tensor.to(model.device) for name, tensor in processor.find_look_alikes(words).items()}
+    shares: dict[str, dict[str, float]] = {}
 
     def finish_words(end: int, rows: torch.Tensor, embeddings: torch.Tensor) -> None:
         """Combines the words from the first unfinished one up to `end`."""
         start = len(weights)
         num_contexts = torch.bincount(rows - start, minlength=end - start)
         form = None if form_embeddings is None else form_embeddings[start:end]
-        combined, context_weights = model.combine(form, embeddings, num_contexts.to(model.device))
+        num_contexts_here = num_contexts.to(model.device)
+        combined, context_weights = model.combine(form, embeddings, num_contexts_here)
+        if config.look_alikes:
+            found = {name: tensor[start:end] for name, tensor in look_alikes.items()}
+            combined, found_shares = model.mix_look_alikes(combined, num_contexts_here, **found)
+            shares.update(_name_look_alikes(processor, words[start:end], found["look_alike_ids"], found_shares))
         word_embeddings.append(combined.cpu())
         weights.update(zip(words[start:end], context_weights.cpu().split(num_contexts.tolist()), strict=True))
 
@@ -191,7 +205,22 @@ def _induce(
             finish_words(int(rows[-1]), rows[:num_complete], embeddings[:num_complete])
             rows, embeddings = rows[num_complete:], embeddings[num_complete:]
         finish_words(len(words), rows, embeddings)
-    return WordVectors(words, torch.cat(word_embeddings), model.embedding_fingerprint(), weights, used, dropped, failed)
+    return WordVectors(
+        words, torch.cat(word_embeddings), model.embedding_fingerprint(), weights, used, dropped, failed, shares
+    )
+
+
+def _name_look_alikes(
+    processor: BertramProcessor, words: Sequence[str], token_ids: torch.Tensor, shares: torch.Tensor
+) -> dict[str, dict[str, float]]:
+    """Returns, for each word, the known words with a share in its vector that is worth telling, largest first."""
+    assert processor.look_alikes is not None
+    named: dict[str, dict[str, float]] = {}
+    shares, token_ids = shares.float().cpu(), token_ids.cpu()
+    for row, column in (shares >= SMALLEST_SHARE).nonzero().tolist():
+        name = processor.look_alikes.name(int(token_ids[row, column]))
+        named.setdefault(words[row], {})[name] = round(shares[row, column].item(), 4)
+    return {word: dict(sorted(known.items(), key=lambda item: -item[1])) for word, known in named.items()}
 
 
 def _locate_all(

@@ -5,7 +5,7 @@ package: they are read from the packages that are installed, codespell's (GPL-2.
 own is read with `Substitutions.read(path, kind="misspelling")`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Literal
@@ -47,6 +47,14 @@ def read_misspellings(source: Source) -> Substitutions:
         for word, misspelling in pairs
         if word.isalpha() and misspelling.isalpha() and word.lower() != misspelling.lower()
     )
+
+
+def read_all_misspellings(sources: Iterable[str]) -> list[Substitutions]:
+    """Reads misspellings of installed packages, by their names, and of TSV files."""
+    return [
+        read_misspellings(source) if source in DICTIONARIES else Substitutions.read(source, kind="misspelling")  # type: ignore[arg-type]
+        for source in sources
+    ]
 
 
 def read_codespell(lines: list[str]) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from .context_encoders import average_context, build_encoder, copy_encoder, read
 from .context_weighting import AttentiveWeights, index_words, sum_by_word
 from .embedding_space import embedding_fingerprint
 from .form_encoders import build_form_encoder
+from .look_alike_mixture import UNLIKELY, LookAlikeMixture, compare_with
 from .slim_checkpoint import HUB_ARGUMENTS, join_slim_checkpoint
 
 # Where the prefix of each mode holds the form vector: [CLS] form :, and [CLS] " form " :.
@@ -33,6 +34,7 @@ class BertramOutput(ModelOutput):
         context_weights: (C,), the weight of every context; those of a word sum to one but may be negative.
         form_embeddings: (W, H), the form part's vectors, if the model has one.
         context_embeddings: (C, hidden), what the context part says of every context.
+        look_alike_weights: (W, K), the share of every look-alike in the word's vector, if the model mixes them in.
     """
 
     loss: torch.Tensor | None = None
@@ -40,6 +42,7 @@ class BertramOutput(ModelOutput):
     context_weights: torch.Tensor | None = None
     form_embeddings: torch.Tensor | None = None
     context_embeddings: torch.Tensor | None = None
+    look_alike_weights: torch.Tensor | None = None
 
 
 class BertramModel(PreTrainedModel):
@@ -78,8 +81,10 @@ class BertramModel(PreTrainedModel):
                 self.form_map = nn.Linear(config.embedding_size, config.embedding_size)
             if config.second_map:
                 self.second_map = nn.Linear(config.context_size, config.embedding_size, bias=config.output_bias)
-            if config.output_norm is not None:
+            if config.needs_mean:
                 self.register_buffer("vocabulary_mean", torch.zeros(config.embedding_size))
+            if config.look_alikes:
+                self.look_alike_mixture = LookAlikeMixture()
         if config.mode == "shallow":
             self.gate = nn.Linear(2 * config.embedding_size, 1)
         self.post_init()
@@ -90,6 +95,10 @@ class BertramModel(PreTrainedModel):
         if isinstance(module, nn.EmbeddingBag | nn.LSTM | nn.Conv1d):  # which the base class leaves as they are
             for parameter in module.parameters():
                 init.normal_(parameter, mean=0.0, std=self.config.initializer_range)
+        elif isinstance(module, LookAlikeMixture):
+            init.constant_(module.kind_log_odds, UNLIKELY)
+            init.zeros_(module.context_log_odds)
+            init.zeros_(module.agreement)
         else:
             super()._init_weights(module)
 
@@ -125,7 +134,7 @@ class BertramModel(PreTrainedModel):
             attn_implementation=encoder.config._attn_implementation,
         )
         model = cls(config, encoder).to(device=embeddings.device, dtype=embeddings.dtype).eval()
-        if config.output_norm is not None:
+        if config.needs_mean:
             model.vocabulary_mean.copy_(embeddings.detach().float().mean(dim=0))
         return model
 
@@ -233,6 +242,31 @@ class BertramModel(PreTrainedModel):
             word_embeddings = torch.where((num_contexts > 0)[:, None], word_embeddings, form_embeddings)
         return self.rescale(word_embeddings), weights
 
+    def mix_look_alikes(
+        self,
+        word_embeddings: torch.Tensor,
+        num_contexts: torch.Tensor,
+        look_alike_ids: torch.Tensor,
+        look_alike_kinds: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Mixes the embeddings of look-alikes into words' vectors, each with the probability that it is meant.
+
+        Args:
+            word_embeddings: (W, H), from `combine`.
+            num_contexts: (W,).
+            look_alike_ids: (W, K), tokens of the look-alikes.
+            look_alike_kinds: (W, K), their kinds; 0 is padding.
+
+        Returns:
+            The mixed vectors (W, H) and the probabilities (W, K).
+        """
+        look_alikes = self.get_input_embeddings()(look_alike_ids)  # (W, K, H)
+        agreements = compare_with(word_embeddings, look_alikes, self.vocabulary_mean)
+        weights = self.look_alike_mixture(agreements, look_alike_kinds, num_contexts).softmax(dim=1)
+        mixed = weights[:, :1] * word_embeddings + torch.einsum("wk,wkh->wh", weights[:, 1:], look_alikes)
+        is_alone = (look_alike_kinds == 0).all(dim=1, keepdim=True)
+        return torch.where(is_alone, word_embeddings, self.rescale(mixed)), weights[:, 1:]
+
     def rescale(self, word_embeddings: torch.Tensor) -> torch.Tensor:
         """Scales vectors (W, H) to `config.output_norm` around the vocabulary's mean; as they are if it is None."""
         if self.config.output_norm is None:
@@ -249,6 +283,8 @@ class BertramModel(PreTrainedModel):
         form_ids: torch.Tensor | None = None,
         form_embeddings: Any = None,
         context_embeddings: torch.Tensor | None = None,
+        look_alike_ids: torch.Tensor | None = None,
+        look_alike_kinds: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
         return_dict: bool | None = None,
     ) -> BertramOutput | tuple[torch.Tensor, ...]:
@@ -263,6 +299,8 @@ class BertramModel(PreTrainedModel):
             form_embeddings: (W, H), what `encode_forms` returned, in place of `form_ids`.
             context_embeddings: (C, hidden), what `encode_contexts` returned, in place of `input_ids` and what goes with
                 them. A frozen encoder need not run twice.
+            look_alike_ids: (W, K), tokens of the words' look-alikes; needed if `config.look_alikes` is set.
+            look_alike_kinds: (W, K), the kind of each; 0 is padding.
             labels: (W, H), the words' true embeddings; gives the mimicking loss.
             return_dict: Whether to return a [`BertramOutput`] (the default) or a tuple.
 
@@ -270,7 +308,7 @@ class BertramModel(PreTrainedModel):
             ValueError: If an input that the mode needs is missing, or a context-only model gets a word without
                 contexts.
         """
-        context_weights = loss = None
+        context_weights = look_alike_weights = loss = None
         if self.config.has_form and form_embeddings is None:
             if form_ids is None:
                 raise ValueError(f"Mode {self.config.mode!r} needs form_ids (W, N); use a processor with form=.")
@@ -297,6 +335,14 @@ class BertramModel(PreTrainedModel):
             if num_contexts is None:
                 raise ValueError("context_embeddings (C, hidden) need num_contexts (W,).")
             word_embeddings, context_weights = self.combine(form_embeddings, context_embeddings, num_contexts)
+        if self.config.look_alikes:
+            if look_alike_ids is None or look_alike_kinds is None:
+                raise ValueError(
+                    "This model needs look_alike_ids and look_alike_kinds (W, K); use the processor saved with it."
+                )
+            word_embeddings, look_alike_weights = self.mix_look_alikes(
+                word_embeddings, num_contexts, look_alike_ids, look_alike_kinds
+            )
         if labels is not None:
             # The paper writes the squared norm; as in the released code it is the mean over words and dimensions.
             loss = nn.functional.mse_loss(word_embeddings, labels.to(self.dtype))
@@ -306,6 +352,7 @@ class BertramModel(PreTrainedModel):
             context_weights=context_weights,
             form_embeddings=form_embeddings,
             context_embeddings=context_embeddings,
+            look_alike_weights=look_alike_weights,
         )
         if return_dict is None:
             return_dict = self.config.return_dict

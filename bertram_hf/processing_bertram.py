@@ -13,6 +13,7 @@ from transformers.utils import cached_file
 
 from .context_cutting import Parts, cut_as_released, cut_at_word, tokenize_parts
 from .form_tokenization import FORM_VOCAB_NAME, PAD_ID, FormTokenizer
+from .look_alikes import LOOK_ALIKES_NAME, LookAlikes
 from .word_matching import check_contexts, check_word, normalize_text, truncation_span
 
 logger = logging.getLogger(__name__)
@@ -61,6 +62,7 @@ class BertramProcessor(ProcessorMixin):
             as plain text. `"whitespace"` is the released behaviour: only white-space tokens that equal the word, and
             special tokens in the text act as such.
         separator: The symbol that ends the prefix.
+        look_alikes: Known words that others may be misspellings of, for models whose configuration has `look_alikes`.
 
     Example:
         >>> processor = BertramProcessor.from_encoder("bert-base-uncased", mode="context")  # doctest: +SKIP
@@ -77,6 +79,7 @@ class BertramProcessor(ProcessorMixin):
         prefix: str = "none",
         match: str = "word",
         separator: str = ":",
+        look_alikes: LookAlikes | None = None,
     ) -> None:
         for name, value, choices in (("prefix", prefix, get_args(Prefix)), ("match", match, get_args(Match))):
             if value not in choices:
@@ -91,6 +94,7 @@ class BertramProcessor(ProcessorMixin):
         self.prefix = prefix
         self.match = match
         self.separator = separator
+        self.look_alikes = look_alikes
         self._read_tokenizer()
 
     def _read_tokenizer(self) -> None:
@@ -246,7 +250,8 @@ class BertramProcessor(ProcessorMixin):
 
         Returns:
             Tensors for [`BertramModel`]: `form_ids` (W, N), `input_ids` and `attention_mask` (C, T),
-            `mask_positions` (C,) and `num_contexts` (W,).
+            `mask_positions` (C,) and `num_contexts` (W,); with look-alikes also `look_alike_ids` and `look_alike_kinds`
+            (W, K).
         """
         if isinstance(words, str):
             words, contexts = [words], None if contexts is None else [contexts]
@@ -266,7 +271,14 @@ class BertramProcessor(ProcessorMixin):
         if rows:
             features |= self.pad_contexts(rows, [p for entry in encoded for p in entry.mask_positions])
         features["num_contexts"] = torch.tensor([len(entry.used) for entry in encoded])
-        return BatchFeature(features)
+        return BatchFeature(features | self.find_look_alikes([entry.word for entry in encoded]))
+
+    def find_look_alikes(self, words: Sequence[str]) -> dict[str, torch.Tensor]:
+        """Returns `look_alike_ids` and `look_alike_kinds` (W, K) of words; nothing if the processor knows no words."""
+        if self.look_alikes is None:
+            return {}
+        token_ids, kinds = self.look_alikes([self.normalize_word(word) for word in words])
+        return {"look_alike_ids": torch.from_numpy(token_ids), "look_alike_kinds": torch.from_numpy(kinds)}
 
     def pad_contexts(self, input_ids: list[list[int]], mask_positions: list[int]) -> dict[str, torch.Tensor]:
         """Pads C contexts on the right: `input_ids` and `attention_mask` (C, T), `mask_positions` (C,)."""
@@ -281,16 +293,18 @@ class BertramProcessor(ProcessorMixin):
 
     @property
     def model_input_names(self) -> list[str]:
-        return ["form_ids", "input_ids", "attention_mask", "mask_positions", "num_contexts"]
+        names = ["form_ids", "input_ids", "attention_mask", "mask_positions", "num_contexts"]
+        return names + (["look_alike_ids", "look_alike_kinds"] if self.look_alikes is not None else [])
 
     def to_dict(self) -> dict[str, Any]:
-        # The form vocabulary has a file of its own.
-        return {key: value for key, value in super().to_dict().items() if key != "form"}
+        # The form vocabulary and the look-alikes have files of their own.
+        return {key: value for key, value in super().to_dict().items() if key not in ("form", "look_alikes")}
 
     def save_pretrained(self, save_directory: str | os.PathLike, push_to_hub: bool = False, **kwargs: Any) -> list[str]:
-        if self.form is not None:
-            os.makedirs(save_directory, exist_ok=True)
-            self.form.save(os.path.join(save_directory, FORM_VOCAB_NAME))
+        os.makedirs(save_directory, exist_ok=True)
+        for name, part in ((FORM_VOCAB_NAME, self.form), (LOOK_ALIKES_NAME, self.look_alikes)):
+            if part is not None:
+                part.save(os.path.join(save_directory, name))
         processor_class = getattr(self.tokenizer, "_processor_class", None)
         saved_files = super().save_pretrained(str(save_directory), push_to_hub=push_to_hub, **kwargs)
         # Transformers leaves marks on what it saves; the tokenizer may be the caller's, for other models too.
@@ -299,10 +313,9 @@ class BertramProcessor(ProcessorMixin):
         return saved_files
 
     def _get_files_timestamps(self, working_dir: str | os.PathLike) -> dict[str, float]:
-        # Transformers uploads what is newer than these, and the form vocabulary is written before it looks.
+        # Transformers uploads what is newer than these, and our own files are written before it looks.
         timestamps = super()._get_files_timestamps(working_dir)
-        timestamps.pop(FORM_VOCAB_NAME, None)
-        return timestamps
+        return {name: time for name, time in timestamps.items() if name not in (FORM_VOCAB_NAME, LOOK_ALIKES_NAME)}
 
     @classmethod
     def get_processor_dict(
@@ -310,14 +323,17 @@ class BertramProcessor(ProcessorMixin):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         processor_dict, unused = super().get_processor_dict(pretrained_model_name_or_path, **kwargs)
         names = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
-        form_file = cached_file(
-            pretrained_model_name_or_path,
-            FORM_VOCAB_NAME,
-            _raise_exceptions_for_missing_entries=False,
-            **{name: kwargs[name] for name in names if kwargs.get(name) is not None},
-        )
-        if form_file is not None:
-            processor_dict["form"] = FormTokenizer.from_file(form_file)
+        hub_arguments = {name: kwargs[name] for name in names if kwargs.get(name) is not None}
+        parts: list[tuple[str, str, Any]] = [
+            ("form", FORM_VOCAB_NAME, FormTokenizer),
+            ("look_alikes", LOOK_ALIKES_NAME, LookAlikes),
+        ]
+        for argument, name, part in parts:
+            path = cached_file(
+                pretrained_model_name_or_path, name, _raise_exceptions_for_missing_entries=False, **hub_arguments
+            )
+            if path is not None:
+                processor_dict[argument] = part.from_file(path)
         return processor_dict, unused
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from transformers import PreTrainedTokenizerBase
 
-from .misspellings import DICTIONARIES, read_misspellings
+from .misspellings import read_all_misspellings
 from .pieces import PieceReader
 from .substitutions import Substitutions
 from .synonyms import find_synonyms
@@ -49,11 +49,7 @@ def find_substitutes(
     found = Substitutions()
     if synonyms:
         found |= find_synonyms(words, counts, max_count=max_count, show_progress=show_progress)
-    lists = [
-        read_misspellings(source) if source in DICTIONARIES else Substitutions.read(source, kind="misspelling")  # type: ignore[arg-type]
-        for source in misspellings
-    ]
-    for known in [*lists, *map(Substitutions.read, given)]:
+    for known in [*read_all_misspellings(misspellings), *map(Substitutions.read, given)]:
         occurring = Substitutions(entry for entry in known.entries() if entry[0] in words)
         found |= occurring.keep_rare(counts, max_count=max_count)
     if not only_unknown:

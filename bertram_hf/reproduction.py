@@ -16,7 +16,9 @@ from .configuration_bertram import PRESETS
 from .context_curves import collect_rows, write_curves
 from .corpus import read_counts
 from .evaluated_systems import ORIGINAL, PIECES, PLAIN, EvaluatedSystem, VectorSource, name_model
-from .evaluation_recipe import EvaluationRecipe, RarifiedTask, RecoveryTask, SimilarityTask
+from .evaluation_recipe import EvaluationRecipe, MisspellingTask, RarifiedTask, RecoveryTask, SimilarityTask
+from .misspelling_recovery import choose_misspellings, evaluate_misspellings, misspell_contexts
+from .misspellings import read_all_misspellings
 from .piece_vectors import mean_piece_vectors
 from .processes import join_processes
 from .processing_bertram import is_uncased
@@ -32,7 +34,7 @@ from .word_similarity import evaluate_similarity, read_rated_pairs
 
 logger = logging.getLogger(__name__)
 
-TASKS = ("recovery", "similarity", "wnlampro", "rarified")
+TASKS = ("recovery", "misspellings", "similarity", "wnlampro", "rarified")
 
 
 class Reproduction:
@@ -232,6 +234,34 @@ class Reproduction:
             show_progress=self.show_progress,
         )
         return {"num_words": len(contexts), "scores": [score.to_dict() for score in scores]}
+
+    def run_misspellings(self) -> None:
+        """Recovery of known words from their misspellings, for every system."""
+        task = self.recipe.misspellings
+        assert task is not None  # as run has checked
+        compute = partial(self._recover_misspelt, task)
+        results = self._make_rows("misspellings", task, compute, without=(PLAIN, ORIGINAL))
+        title = f"Recovery of {next(iter(results.values()))[0]['num_words']} words from their misspellings"
+        self._write_curves("misspellings", results, "mrr", title=title, y_label="mean reciprocal rank")
+
+    def _recover_misspelt(self, task: MisspellingTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
+        meant = choose_misspellings(
+            read_all_misspellings(task.sources), self.tokenizer, max_words=task.max_words, seed=self.recipe.seeds[0]
+        )
+        contexts = self.contexts_of(task.corpus, sorted(meant.values()), "misspellings")
+        meant = {misspelling: word for misspelling, word in meant.items() if contexts[word]}
+        embeddings = mean_piece_vectors(self.encoder, self.tokenizer, sorted(meant.values()))  # each is one piece
+        scores = evaluate_misspellings(
+            self.vectors_of(system, seed),
+            misspell_contexts(meant, contexts),
+            {misspelling: embeddings[word] for misspelling, word in meant.items()},
+            vocabulary=self.vocabulary,
+            num_contexts=task.num_contexts,
+            num_draws=task.num_draws,
+            seed=seed,
+            show_progress=self.show_progress,
+        )
+        return {"num_words": len(meant), "scores": [score.to_dict() for score in scores]}
 
     def run_similarity(self) -> None:
         """Similarity as people rate it, for every system."""

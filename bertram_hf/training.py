@@ -3,6 +3,8 @@
 import hashlib
 import json
 import logging
+import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,7 +19,10 @@ from .encoded_contexts import EncodedContexts
 from .feature_cache import READS_FORM, cache_features
 from .form_tokenization import FormTokenizer
 from .induction import encode_words
+from .look_alike_training import LookAlikeSettings, fit_look_alikes
+from .look_alikes import LookAlikes
 from .modeling_bertram import BertramModel
+from .pieces import PieceReader
 from .processes import join_processes
 from .processing_bertram import BertramProcessor
 from .ridge_start import start_from_ridge
@@ -26,7 +31,7 @@ from .training_data import ContextsOf, TrainingData, prepare_data
 from .training_parts import NETWORK_FIELDS, context_part, form_part, fuse, replace_fields
 from .training_recipe import Recipe
 from .training_record import describe_training, save_model
-from .training_stage import StageSettings, heldout_batches, read_record, train_stage
+from .training_stage import StageSettings, heldout_batches, read_record, train_stage, write_record
 from .weight_hashing import hash_model
 from .word_families import word_family
 from .word_recovery import RecoveryScore, evaluate_recovery
@@ -86,6 +91,8 @@ class TrainingRun:
             else:
                 model = self.train_combined(preset, config)
                 names = ["form", preset] if self.recipe.context is None else ["context", "form", preset]
+                if self.recipe.look_alikes is not None:
+                    names.append(f"{preset}-look-alikes")
                 stages = [self.stage_folder(name, config) for name in names]
             folders[preset] = self.finish(preset, model, stages)
         return folders
@@ -152,7 +159,40 @@ class TrainingRun:
         model, processor = self.new_model(replace_fields(config, freeze_form=freeze_form), preset)
         fuse(model, *parts)
         forms = self.unseen_forms(config, processor) if self.recipe.form_folds and freeze_form else None
-        return self._train(model, processor, settings, self.stage_folder(preset, config), forms=forms)
+        folder = self.stage_folder(preset, config)
+        model = self._train(model, processor, settings, folder, forms=forms)
+        if self.recipe.look_alikes is None:
+            return model
+        inputs = self._make_inputs(model, processor, settings, self.data.train, forms)[0]
+        return self.train_look_alikes(model, processor, inputs, folder, self.recipe.look_alikes)
+
+    def train_look_alikes(
+        self,
+        model: BertramModel,
+        processor: BertramProcessor,
+        inputs: InputMaker,
+        trained: Path,
+        settings: LookAlikeSettings,
+    ) -> BertramModel:
+        """Last stage: which words are misspellings of training words; on top of the stage in the folder `trained`."""
+        letters_only = [word for word in self.data.train if word.isalpha()]
+        pieces = PieceReader(self.tokenizer).split(letters_only)
+        known = {word: ids[0] for word, ids in zip(letters_only, pieces, strict=True) if len(ids) == 1}
+        processor.look_alikes = LookAlikes(list(known), list(known.values()))
+        content = [read_record(trained)["fingerprint"], asdict(settings), known, self.recipe.seed]
+        fingerprint = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
+        folder = trained.with_name(f"{trained.name}-look-alikes")
+        with self.process.main_process_first():  # the others then load what it has saved
+            record = read_record(folder)
+            if record.get("fingerprint") != fingerprint:
+                shutil.rmtree(folder, ignore_errors=True)
+                start = time.perf_counter()
+                mixing, loss = fit_look_alikes(model, processor, inputs, settings, seed=self.recipe.seed)
+                mixing.save_pretrained(folder, include_encoder=not model.config.freeze_encoder)
+                processor.save_pretrained(folder)
+                seconds = round(time.perf_counter() - start, 1)
+                write_record(folder, {"fingerprint": fingerprint, "train_loss": loss, "seconds": seconds})
+        return BertramModel.from_pretrained(folder, encoder=model.encoder)
 
     def stage_folder(self, stage: str, config: BertramConfig) -> Path:
         """Returns the folder of a stage. Systems share the first two stages if these are the same for them."""
@@ -200,39 +240,10 @@ class TrainingRun:
     ) -> BertramModel:
         """Trains a model on all training words or some, with its own form vectors or given ones (W, H)."""
         recipe, config = self.recipe, model.config
-        reads_form = config.mode in READS_FORM
-        train, development = (
-            self._encode(processor, words, name, with_contexts=config.has_context)
-            for words, name in ((words or self.data.train, "train"), (self.data.development, "development"))
-        )
-        if forms is not None:  # a word may have lost all its contexts
-            row_of = {word: row for row, word in enumerate(self.data.train)}
-            forms = forms[[row_of[word] for word in train.words]]
-        targets = self.data.targets
-        can_cache = config.freeze_encoder and (config.freeze_form or not reads_form)
-        features: list[np.ndarray | None] = [None, None]
-        if config.has_context and settings.cache and can_cache:
-            features = [
-                cache_features(
-                    model,
-                    processor,
-                    contexts,
-                    recipe.features or self.output / "features",
-                    dtype=settings.cache_dtype,  # type: ignore[arg-type]
-                    form_embeddings=forms if contexts is train and reads_form else None,
-                    form_dropout=settings.cached_form_dropout and contexts is train,
-                    seed=recipe.seed,
-                    show_progress=self.show_progress,
-                )
-                for contexts in (train, development)
-            ]
-        makers = [
-            InputMaker(processor, contexts, torch.stack([targets[word] for word in contexts.words]), feature, form)
-            for contexts, feature, form in zip((train, development), features, (forms, None), strict=True)
-            if len(contexts.words)
-        ]
+        makers = self._make_inputs(model, processor, settings, words or self.data.train, forms)
+        train = makers[0].contexts
         occurrences = np.array([self.data.contexts.counts[word] for word in train.words])
-        fingerprint = self._fingerprint(model, processor, train, development, settings, forms, occurrences)
+        fingerprint = self._fingerprint(model, processor, makers, settings, occurrences)
         heldout = None
         if len(makers) > 1:
             heldout = heldout_batches(makers[1], DEVELOPMENT_CONTEXTS if config.has_context else (0,))
@@ -240,7 +251,7 @@ class TrainingRun:
         # A run that was killed before its first checkpoint starts here again.
         is_finished = record.get("fingerprint") == fingerprint and record.get("finished")
         if settings.ridge is not None and not is_finished:
-            if features[0] is None:
+            if makers[0].features is None:
                 raise ValueError("A ridge start needs cached features: set cache: true, and freeze what it depends on.")
             start_from_ridge(
                 model,
@@ -263,6 +274,48 @@ class TrainingRun:
             seed=recipe.seed,
         )
 
+    def _make_inputs(
+        self,
+        model: BertramModel,
+        processor: BertramProcessor,
+        settings: StageSettings,
+        words: Sequence[str],
+        forms: torch.Tensor | None,
+    ) -> list[InputMaker]:
+        """Returns what makes a stage's inputs: of training words and, if there are any, of development words."""
+        recipe, config = self.recipe, model.config
+        reads_form = config.mode in READS_FORM
+        train, development = (
+            self._encode(processor, words, name, with_contexts=config.has_context)
+            for words, name in ((words, "train"), (self.data.development, "development"))
+        )
+        if forms is not None:  # a word may have lost all its contexts
+            row_of = {word: row for row, word in enumerate(self.data.train)}
+            forms = forms[[row_of[word] for word in train.words]]
+        targets = self.data.targets
+        can_cache = config.freeze_encoder and (config.freeze_form or not reads_form)
+        features: list[np.ndarray | None] = [None, None]
+        if config.has_context and settings.cache and can_cache:
+            features = [
+                cache_features(
+                    model,
+                    processor,
+                    contexts,
+                    recipe.features or self.output / "features",
+                    dtype=settings.cache_dtype,  # type: ignore[arg-type]
+                    form_embeddings=forms if contexts is train and reads_form else None,
+                    form_dropout=settings.cached_form_dropout and contexts is train,
+                    seed=recipe.seed,
+                    show_progress=self.show_progress,
+                )
+                for contexts in (train, development)
+            ]
+        return [
+            InputMaker(processor, contexts, torch.stack([targets[word] for word in contexts.words]), feature, form)
+            for contexts, feature, form in zip((train, development), features, (forms, None), strict=True)
+            if len(contexts.words)
+        ]
+
     def _encode(
         self, processor: BertramProcessor, words: Sequence[str], name: str, *, with_contexts: bool
     ) -> EncodedContexts:
@@ -279,21 +332,19 @@ class TrainingRun:
         self,
         model: BertramModel,
         processor: BertramProcessor,
-        train: EncodedContexts,
-        development: EncodedContexts,
+        makers: Sequence[InputMaker],
         settings: StageSettings,
-        forms: torch.Tensor | None,
         occurrences: np.ndarray,
     ) -> str:
         """Names all that a stage's result depends on."""
         digest = hashlib.sha256()
-        targets = torch.stack([self.data.targets[word] for word in train.words])
+        keys = [maker.contexts.key for maker in makers]
         config = {name: getattr(model.config, name) for name in NETWORK_FIELDS}
         form = [] if processor.form is None else processor.form.vocab
         start = {name: value for name, value in model.state_dict().items() if not name.startswith("encoder.")}
-        for part in (config, asdict(settings), self.recipe.seed, train.key, development.key, form, self._encoder_hash):
+        for part in (config, asdict(settings), self.recipe.seed, *keys, form, self._encoder_hash):
             digest.update(json.dumps(part, sort_keys=True, default=str).encode())
-        for tensor in (targets, forms):
+        for tensor in (makers[0].targets, makers[0].form_embeddings):
             digest.update(b"" if tensor is None else tensor.numpy().tobytes())
         digest.update(count_repetitions(occurrences, settings.max_repetitions).astype(np.int64).tobytes())
         for name, value in sorted(start.items()):

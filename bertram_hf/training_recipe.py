@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .configuration_bertram import PRESETS
+from .look_alike_training import LookAlikeSettings
 from .training_stage import StageSettings
 from .yaml_settings import build_settings, load_settings
 
@@ -123,6 +124,8 @@ class Recipe:
             third stage with a frozen form part sees each word's form vector from the part that has not seen its family.
             A form part knows its own training words far too well: a third stage that sees these vectors trusts the
             spelling more than it should.
+        look_alikes: If given, a last stage in which models that read contexts learn which words are misspellings of
+            training words; see [`LookAlikeMixture`]. `{}` takes its defaults.
         features: Folder of the cached features; by default inside `output`. Runs that share a folder share what is the
             same for them.
         form_min_count: An n-gram is read if so many training words have it.
@@ -145,6 +148,7 @@ class Recipe:
     combined: StageSettings = PAPER_COMBINED_STAGE
     combined_for: dict[str, dict[str, Any]] = field(default_factory=dict)
     form_folds: int = 0
+    look_alikes: LookAlikeSettings | None = None
     features: str | None = None
     form_min_count: int = 4
     dtype: str = "float32"

@@ -57,6 +57,7 @@ class WordReport:
         norm_percentile: How many percent of the vocabulary's vectors are shorter.
         form_agreement: Cosine, after centring, between the vector of the spelling alone and the induced vector; None if
             the model was not given or reads no spelling.
+        look_alikes: Known words that the word may be a misspelling of, with their shares in the vector.
         contexts: The used contexts by falling weight, then the dropped ones.
     """
 
@@ -68,6 +69,7 @@ class WordReport:
     median_norm: float
     norm_percentile: float
     form_agreement: float | None
+    look_alikes: dict[str, float]
     contexts: list[ContextUse]
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,6 +88,9 @@ class WordReport:
         facts = [("pieces", " ".join(self.pieces)), ("length", f"{self.norm:.3g}, {comparison}")]
         if self.form_agreement is not None:
             facts.append(("spelling", f"its vector alone has cosine {self.form_agreement:.2f} with the induced one"))
+        if self.look_alikes:
+            listed = ", ".join(f"{_visible(known)} ({share:.0%})" for known, share in self.look_alikes.items())
+            facts.append(("misspelling", f"of {listed}?"))
         facts.append(("contexts", f"{self._num_used} used, {len(self.contexts) - self._num_used} dropped"))
         return facts
 
@@ -261,6 +266,7 @@ def report_word(
         median_norm=norms.median().item(),
         norm_percentile=100 * (norms < vector.norm()).float().mean().item(),
         form_agreement=form_agreement,
+        look_alikes=vectors.look_alikes.get(word, {}),
         contexts=_context_uses(word, vectors, contexts),
     )
 

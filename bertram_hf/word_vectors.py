@@ -30,6 +30,7 @@ class WordVectors:
         used_contexts: For each word the indices of the contexts that were used.
         dropped_contexts: For each word why contexts, by index, were not used.
         failed: Words that got no vector, and why.
+        look_alikes: For each word that may be a misspelling, the shares of known words in its vector, largest first.
 
     Example:
         >>> vectors = WordVectors(["kumquat"], torch.ones(1, 3))
@@ -46,6 +47,7 @@ class WordVectors:
     used_contexts: dict[str, list[int]] = field(default_factory=dict)
     dropped_contexts: dict[str, dict[int, str]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    look_alikes: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.words = list(self.words)
@@ -115,6 +117,7 @@ class WordVectors:
             context_weights={word: self.context_weights[word] for word in words if word in self.context_weights},
             used_contexts={word: self.used_contexts[word] for word in words if word in self.used_contexts},
             dropped_contexts={word: self.dropped_contexts[word] for word in words if word in self.dropped_contexts},
+            look_alikes={word: self.look_alikes[word] for word in words if word in self.look_alikes},
         )
 
     def to_dict(self) -> dict[str, torch.Tensor]:
@@ -159,6 +162,7 @@ class WordVectors:
             "used_contexts": self.used_contexts,
             "dropped_contexts": self.dropped_contexts,
             "failed": self.failed,
+            "look_alikes": self.look_alikes,
         }
         # Under other names first, those of this process: a kill or a full disk leaves what was there before, and
         # processes that write the same do not disturb each other.
@@ -200,6 +204,7 @@ class WordVectors:
                 for word, reasons in metadata["dropped_contexts"].items()
             },
             failed=metadata["failed"],
+            look_alikes=metadata.get("look_alikes", {}),
         )
 
     def push_to_hub(self, repo_id: str, *, private: bool | None = None, token: str | bool | None = None) -> str:

@@ -352,3 +352,41 @@ def test_corpus_in_another_case_is_refused(encoder_folder, tmp_path, capsys):
     build_corpus(str(tmp_path / "corpus.txt"), tmp_path / "cased", lower_case=False, min_count=5, show_progress=False)
     assert main(["train", str(path), "--set", f"corpora=[{{folder: {tmp_path / 'cased'}}}]"]) == 1
     assert "was built without --lower-case; this encoder reads words in lower case" in capsys.readouterr().err
+
+
+def test_last_stage_teaches_which_words_are_misspellings(tmp_path, encoder_folder, capsys):
+    path = write_recipe(tmp_path, encoder_folder, look_alikes={"num_words": 30, "max_contexts": 2}, form_folds=2)
+    folder = tmp_path / "out" / "bertram-add"
+    train_command(path, capsys)
+    model = AutoModel.from_pretrained(folder, encoder=str(encoder_folder))
+    processor = AutoProcessor.from_pretrained(folder)
+    assert model.config.look_alikes
+    assert {"river", "mountain"} <= set(processor.look_alikes.words)
+    families = {word_family(word) for word in processor.look_alikes.words}
+    assert not families & {word_family(word) for word in HELDOUT}
+    assert not set(SEVERAL_PIECES) & set(processor.look_alikes.words)
+    assert [stage["stage"] for stage in read_training(tmp_path / "out", "bertram-add")["stages"]][-1] == (
+        "bertram-add-look-alikes"
+    )
+    vectors = induce_vectors(model, processor, {"mountian": []}, show_progress=False)
+    assert list(vectors.look_alikes["mountian"]) == ["mountain"]
+    before = (folder / "model.safetensors").stat().st_mtime_ns
+    train_command(path, capsys)
+    assert (folder / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_killed_last_stage_gives_the_same(tmp_path, encoder_folder, monkeypatch):
+    fields = {"look_alikes": {"num_words": 20, "max_contexts": 2}}
+    whole, killed = (write_recipe(tmp_path / name, encoder_folder, **fields) for name in ("whole", "killed"))
+    train_command(whole)
+
+    def kill(*arguments, **more):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bertram_hf.training.write_record", kill)
+        with pytest.raises(KeyboardInterrupt):
+            train_recipe(Recipe.load(killed), show_progress=False)
+    train_command(killed)
+    weights = [load_file(path.parent / "out" / "bertram-add" / "model.safetensors") for path in (whole, killed)]
+    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())

@@ -1,0 +1,220 @@
+"""Learning to tell misspellings of known words from new words, from words with typing errors put into them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+import torch
+from torch import nn
+
+from .configuration_bertram import BertramConfig
+from .feature_cache import READS_FORM
+from .look_alike_mixture import LookAlikeMixture, compare_with
+from .modeling_bertram import BertramModel
+from .processing_bertram import BertramProcessor
+from .training_batches import InputMaker, draw_sizes
+from .word_families import word_family
+
+WORDS_PER_BLOCK = 128
+MAX_TRIES = 20
+MAX_ITERATIONS = 200
+PENALTY = 1e-4  # on squared steps away from the start, so that kinds which hardly occur stay unlikely
+
+
+@dataclass(frozen=True)
+class LookAlikeSettings:
+    """How a model learns which words are misspellings.
+
+    Args:
+        num_words: So many training words are drawn. Each takes part twice: misspelt, where the word itself is what is
+            meant; and as it is, where it counts as unknown and none of its look-alikes is meant.
+        misspelt_share: How many of the unknown words that the model will meet are misspellings of known ones.
+        two_errors_share: How many of the misspellings have two errors.
+        max_contexts: Most contexts of a word; none is as usual as one.
+    """
+
+    num_words: int = 3000
+    misspelt_share: float = 0.1
+    two_errors_share: float = 0.2
+    max_contexts: int = 16
+
+    def __post_init__(self) -> None:
+        for name in ("misspelt_share", "two_errors_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must lie in [0, 1]; got {getattr(self, name)}.")
+
+
+@dataclass
+class Examples:
+    """Words of which it is known whether one of their look-alikes is meant.
+
+    Attributes:
+        agreements: (W, K), cosines of the words' vectors and their look-alikes'.
+        kinds: (W, K).
+        num_contexts: (W,).
+        meant: (W,), 0 for none, 1 for the first look-alike, and so on.
+    """
+
+    agreements: torch.Tensor
+    kinds: torch.Tensor
+    num_contexts: torch.Tensor
+    meant: torch.Tensor
+
+
+def misspell(word: str, letters: str, random: Random) -> str:
+    """Puts one typing error into a word: a letter too few, too much or wrong, or two neighbours in the wrong order.
+
+    Example:
+        >>> [misspell("kumquat", "aeiou", Random(seed)) for seed in range(4)]
+        ['kumqut', 'kumqaut', 'kuquat', 'kuumquat']
+    """
+    kind = random.randrange(4)
+    position = random.randrange(len(word) - 1 if kind == 3 else len(word))
+    before, after = word[:position], word[position + 1 :]
+    if kind == 0:
+        return before + after
+    if kind == 1:
+        return before + random.choice(letters) + word[position:]
+    if kind == 2:
+        return before + random.choice(letters) + after
+    return before + word[position + 1] + word[position] + word[position + 2 :]
+
+
+def misspell_words(words: Sequence[str], known: set[str], *, two_errors_share: float, seed: int) -> list[str | None]:
+    """Misspells words so that no known word comes out; None for a word that no attempt gives anything new for."""
+    random = Random(seed)
+    letters = "".join(words)  # a letter of a word is drawn as often as words have it
+    misspelt: list[str | None] = []
+    for word in words:
+        num_errors = 2 if random.random() < two_errors_share else 1
+        found = None
+        for _ in range(MAX_TRIES):
+            attempt = word
+            for _ in range(num_errors):
+                attempt = misspell(attempt, letters, random) if len(attempt) > 1 else attempt
+            if attempt not in known:
+                found = attempt
+                break
+        misspelt.append(found)
+    return misspelt
+
+
+def fit_look_alikes(
+    model: BertramModel, processor: BertramProcessor, inputs: InputMaker, settings: LookAlikeSettings, *, seed: int = 0
+) -> tuple[BertramModel, float]:
+    """Adds look-alikes to a trained model: their log-odds are fitted by maximum likelihood, the rest stays.
+
+    Args:
+        model: The trained model, which reads contexts.
+        processor: Its processor, which knows the look-alikes.
+        inputs: Makes inputs of the training words.
+        settings: How to train.
+        seed: Seed of all draws.
+
+    Returns:
+        A new model on the same encoder, and the mean negative log-likelihood.
+    """
+    assert processor.look_alikes is not None
+    model.eval()
+    known = set(processor.look_alikes.words)
+    row_of = {word: row for row, word in enumerate(inputs.contexts.words) if word in known}
+    words = Random(seed).sample(sorted(row_of), min(settings.num_words, len(row_of)))
+    spellings = misspell_words(words, known, two_errors_share=settings.two_errors_share, seed=seed)
+    misspelt = {row_of[word]: spelling for word, spelling in zip(words, spellings, strict=True) if spelling is not None}
+    # What an encoder says of a context depends on the spelling if it reads that too.
+    features = None if model.config.mode in READS_FORM else inputs.features
+    misspelt_inputs = InputMaker(processor, inputs.contexts, inputs.targets, features)
+    for row, spelling in misspelt.items():
+        misspelt_inputs.form_ids[row] = processor.encode_form(spelling)
+    unknown = {row_of[word]: word for word in words}
+    parts = [
+        (_make_examples(model, processor, misspelt_inputs, misspelt, settings, seed), settings.misspelt_share),
+        (_make_examples(model, processor, inputs, unknown, settings, seed), 1 - settings.misspelt_share),
+    ]
+    mixing = _with_mixture(model)
+    return mixing, _fit_log_odds(mixing.look_alike_mixture, parts)
+
+
+@torch.no_grad()
+def _make_examples(
+    model: BertramModel,
+    processor: BertramProcessor,
+    inputs: InputMaker,
+    spellings: Mapping[int, str],
+    settings: LookAlikeSettings,
+    seed: int,
+) -> Examples:
+    """Induces vectors of words, given by row with their spelling, and compares them with their look-alikes.
+
+    For a word that is misspelt, the word itself is meant. One that is not counts as unknown: no word of its family is
+    among its look-alikes, and none is meant.
+    """
+    assert processor.look_alikes is not None
+    generator = np.random.default_rng(seed)
+    offsets, rows = inputs.contexts.offsets, np.array(list(spellings), dtype=np.int64)
+    words = [inputs.contexts.words[row] for row in rows]
+    token_of = dict(zip(processor.look_alikes.words, processor.look_alikes.token_ids.tolist(), strict=True))
+    look_alikes = processor.find_look_alikes(list(spellings.values()))
+    token_ids, kinds = look_alikes["look_alike_ids"], look_alikes["look_alike_kinds"]
+    family_of = {token: word_family(word) for word, token in token_of.items()}
+    is_misspelt = torch.tensor([spelling != word for word, spelling in zip(words, spellings.values(), strict=True)])
+    is_family = torch.tensor(
+        [
+            [family_of.get(token) == word_family(word) for token in tokens]
+            for word, tokens in zip(words, token_ids.tolist(), strict=True)
+        ]
+    )
+    kinds = kinds.masked_fill(is_family & ~is_misspelt[:, None], 0)
+    is_meant = (token_ids == torch.tensor([token_of[word] for word in words])[:, None]) & (kinds > 0)
+    meant = torch.where(is_meant.any(dim=1), 1 + is_meant.long().argmax(dim=1), 0)
+    available = np.diff(offsets)[rows]
+    counts = np.minimum(draw_sizes(len(rows), 1, settings.max_contexts + 1, generator) - 1, available)
+    table = model.get_input_embeddings()
+    mean = table.weight.float().mean(dim=0).to(model.dtype)
+    agreements = []
+    for start in range(0, len(rows), WORDS_PER_BLOCK):
+        block = slice(start, start + WORDS_PER_BLOCK)
+        contexts = [
+            offsets[row] + generator.permutation(size)[:count]
+            for row, size, count in zip(rows[block], available[block], counts[block], strict=True)
+        ]
+        batch = inputs(rows[block], np.concatenate(contexts), counts[block])
+        batch.pop("labels")
+        vectors = model(**{name: tensor.to(model.device) for name, tensor in batch.items()}).word_embeddings
+        agreements.append(compare_with(vectors, table(token_ids[block].to(model.device)), mean).double().cpu())
+    return Examples(torch.cat(agreements), kinds, torch.from_numpy(counts), meant)
+
+
+def _with_mixture(model: BertramModel) -> BertramModel:
+    """Returns a model on the same encoder that has a mixture of look-alikes too."""
+    config = BertramConfig.from_dict(model.config.to_dict() | {"look_alikes": True})
+    mixing = BertramModel(config, model.encoder).to(device=model.device, dtype=model.dtype).eval()
+    mixing.load_state_dict(model.state_dict(), strict=False)
+    mixing.vocabulary_mean.copy_(model.get_input_embeddings().weight.detach().float().mean(dim=0))
+    return mixing
+
+
+def _fit_log_odds(mixture: LookAlikeMixture, parts: Sequence[tuple[Examples, float]]) -> float:
+    """Fits a mixture in place to examples with their shares; a convex problem."""
+    fitted = LookAlikeMixture().double()
+    starts = [parameter.detach().clone() for parameter in fitted.parameters()]
+    optimizer = torch.optim.LBFGS(fitted.parameters(), max_iter=MAX_ITERATIONS, line_search_fn="strong_wolfe")
+
+    def likelihood() -> torch.Tensor:
+        losses = [
+            share * nn.functional.cross_entropy(fitted(part.agreements, part.kinds, part.num_contexts), part.meant)
+            for part, share in parts
+        ]
+        return torch.stack(losses).sum()
+
+    def step() -> torch.Tensor:
+        optimizer.zero_grad()
+        moved = [(now - start).square().sum() for now, start in zip(fitted.parameters(), starts, strict=True)]
+        loss = likelihood() + PENALTY * torch.stack(moved).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(step)
+    mixture.load_state_dict(fitted.state_dict())
+    return likelihood().item()

@@ -1,0 +1,89 @@
+"""Known words that a word may be a misspelling of."""
+
+import json
+import os
+from collections.abc import Sequence
+
+import numpy as np
+from rapidfuzz.distance import OSA
+from rapidfuzz.process import cdist
+
+LOOK_ALIKES_NAME = "look_alikes.json"
+MAX_ERRORS = 2
+MAX_LOOK_ALIKES = 8  # of a word; the nearest ones, and of those the most frequent
+# Shorter words have look-alikes everywhere, and two errors leave little of a word below six letters.
+SHORTEST_WORD = 3
+SHORTEST_WITH_TWO_ERRORS = 6
+LONGEST_KIND = 12
+NUM_LENGTHS = LONGEST_KIND - SHORTEST_WORD + 1
+NUM_KINDS = 1 + MAX_ERRORS * NUM_LENGTHS  # kind 0 is padding
+WORDS_PER_BLOCK = 64
+
+
+class LookAlikes:
+    """Finds the known words that are one or two typing errors away from a word.
+
+    An error is a letter too much, too few or wrong, or two neighbours in the wrong order. What is found has a kind,
+    which stands for the number of errors and the length of the word: a long word that is one error away from a known
+    one is likely to be a misspelling, a short word is not.
+
+    Args:
+        words: Known words, each of one token.
+        token_ids: Their tokens. A smaller id stands for a more frequent word, as in most vocabularies.
+
+    Example:
+        >>> find = LookAlikes(["definitely", "define", "finite"], [1, 2, 3])
+        >>> token_ids, kinds = find(["definately", "kumquat"])
+        >>> token_ids[:, 0]
+        array([1, 0])
+    """
+
+    def __init__(self, words: Sequence[str], token_ids: Sequence[int]) -> None:
+        if len(words) != len(token_ids):
+            raise ValueError(f"Expected a token for each of {len(words)} words; got {len(token_ids)} tokens.")
+        order = sorted(range(len(words)), key=lambda i: token_ids[i])
+        self.words = [words[i] for i in order]
+        self.token_ids = np.array([token_ids[i] for i in order], dtype=np.int64)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike) -> "LookAlikes":
+        """Reads what `save` wrote."""
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+        return cls(content["words"], content["token_ids"])
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the words and their tokens as one JSON file."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"words": self.words, "token_ids": self.token_ids.tolist()}, file)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def name(self, token_id: int) -> str:
+        """Returns the known word of a token."""
+        return self.words[int(np.searchsorted(self.token_ids, token_id))]
+
+    def __call__(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the tokens (W, K) of words' look-alikes, nearest first, and their kinds (W, K), padded with 0.
+
+        A known word is no look-alike of itself.
+        """
+        token_ids = np.zeros((len(words), MAX_LOOK_ALIKES), dtype=np.int64)
+        kinds = np.zeros_like(token_ids)
+        for start in range(0, len(words), WORDS_PER_BLOCK):
+            block = words[start : start + WORDS_PER_BLOCK]
+            errors = cdist(block, self.words, scorer=OSA.distance, score_cutoff=MAX_ERRORS, dtype=np.uint8)
+            for row, word in enumerate(block):
+                near = np.flatnonzero((errors[row] > 0) & (errors[row] <= _max_errors(word)))
+                near = near[np.argsort(errors[row, near], kind="stable")][:MAX_LOOK_ALIKES]
+                length = min(len(word), LONGEST_KIND) - SHORTEST_WORD
+                token_ids[start + row, : len(near)] = self.token_ids[near]
+                kinds[start + row, : len(near)] = 1 + length + NUM_LENGTHS * (errors[row, near].astype(np.int64) - 1)
+        return token_ids, kinds
+
+
+def _max_errors(word: str) -> int:
+    if len(word) < SHORTEST_WORD:
+        return 0
+    return MAX_ERRORS if len(word) >= SHORTEST_WITH_TWO_ERRORS else 1
