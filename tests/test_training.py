@@ -1,9 +1,11 @@
 import errno
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -26,6 +28,7 @@ from bertram_hf.word_vectors import WordVectors
 
 SYSTEMS = ["bertram-add", "bertram-shallow", "bertram-replace", "mimick", "a-la-carte", "attentive-mimicking"]
 FORM_ONLY, CONTEXT_ONLY = ("mimick",), ("a-la-carte",)
+NUM_KILLS = 3
 APPROXIMATE = {"approximate": True, "approximation": {"iterations": 2, "num_templates": 2}}
 
 
@@ -390,3 +393,32 @@ def test_killed_last_stage_gives_the_same(tmp_path, encoder_folder, monkeypatch)
     train_command(killed)
     weights = [load_file(path.parent / "out" / "bertram-add" / "model.safetensors") for path in (whole, killed)]
     assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+
+
+def test_kill_at_any_moment_changes_nothing(tmp_path, encoder_folder):
+    """Corpus, targets and all stages, with kill -9 at random moments until nothing is left to do."""
+    fields = {"systems": ["bertram-add", "bertram-shallow"], "targets": APPROXIMATE, "form_folds": 2}
+    fields["look_alikes"] = {"num_words": 20, "max_contexts": 2}
+    whole, killed = (write_recipe(tmp_path / name, encoder_folder, **fields) for name in ("whole", "killed"))
+
+    def start(path):
+        command = [sys.executable, "-m", "bertram_hf.cli", "train", str(path)]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    begun = time.monotonic()
+    process = start(whole)
+    while process.poll() is None and not (whole.parent / "out").exists():
+        time.sleep(0.01)
+    seconds_to_start = time.monotonic() - begun
+    assert process.wait() == 0
+    seconds = time.monotonic() - begun
+    moments = [random.uniform(seconds_to_start, seconds) for _ in range(NUM_KILLS)]
+    for moment in moments:
+        process = start(killed)
+        time.sleep(moment)
+        process.kill()
+        process.wait()
+    assert start(killed).wait() == 0
+    for system in fields["systems"]:
+        first, second = (load_file(path.parent / "out" / system / "model.safetensors") for path in (whole, killed))
+        assert all(torch.equal(value, second[name]) for name, value in first.items()), f"killed after {moments} s"
