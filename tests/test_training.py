@@ -259,9 +259,10 @@ def test_change_of_the_recipe_is_trained_and_the_rest_is_kept(encoder_folder, tm
     )
 
 
-def test_two_processes_train_a_model(encoder_folder, tmp_path):
-    path = write_recipe(tmp_path, encoder_folder, systems=["bertram-add"])
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--standalone"]
+def test_three_processes_train_a_model(encoder_folder, tmp_path):
+    fields = {"targets": APPROXIMATE, "form_folds": 2, "look_alikes": {"num_words": 20, "max_contexts": 2}}
+    path = write_recipe(tmp_path, encoder_folder, systems=["bertram-add"], **fields)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "3", "--standalone"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     result = subprocess.run(
         [*command, "-m", "bertram_hf.cli", "train", str(path), "--json"],
@@ -275,7 +276,8 @@ def test_two_processes_train_a_model(encoder_folder, tmp_path):
     assert list(json.loads(result.stdout)) == ["bertram-add"]  # of one process only
     assert induce(tmp_path / "out" / "bertram-add", HELDOUT).isfinite().all()
     record = read_training(tmp_path / "out", "bertram-add")
-    assert all(stage["epochs"] == 1 for stage in record["stages"])
+    assert [stage.get("epochs") for stage in record["stages"]] == [1, 1, 1, None]  # context, form, both, look-alikes
+    assert record["data"]["sources"]["approximation"] > 0
 
 
 @pytest.mark.parametrize(
