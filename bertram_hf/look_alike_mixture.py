@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from .look_alikes import NUM_KINDS
+from .look_alikes import NUM_ERROR_TYPES, NUM_LENGTHS
 
 UNLIKELY = -10.0  # log-odds before training: nothing is taken for a misspelling
 HALF_EVIDENCE = 3.0  # so many contexts count half as much as very many
@@ -12,21 +12,39 @@ HALF_EVIDENCE = 3.0  # so many contexts count half as much as very many
 class LookAlikeMixture(nn.Module):
     """Probability that a word is a misspelling of each of its look-alikes, as a log-linear model.
 
-    The log-odds of look-alike i, against a word that is no misspelling, are b[kind of i] - c·s + (g + g'·s)·cos(v, e_i)
+    The log-odds of look-alike i, against a word that is no misspelling, are
+
+        a[type of error] + b[length of the word] - f·log(token of i) - c·s + (g + g'·s)·cos(v, e_i)
+
     for the induced vector v and the look-alike's embedding e_i, both minus the vocabulary's mean, and s = n / (n + 3)
-    for n contexts: contexts speak for a look-alike if they fit it, and against it if they do not.
+    for n contexts. Frequent words, which have small token ids, are misspelt more often. Contexts speak for a look-alike
+    if they fit it, and against it if they do not.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.kind_log_odds = nn.Parameter(torch.full((NUM_KINDS,), UNLIKELY))
+        self.error_log_odds = nn.Parameter(torch.full((NUM_ERROR_TYPES,), UNLIKELY))
+        self.length_log_odds = nn.Parameter(torch.zeros(NUM_LENGTHS))
+        self.rarity_log_odds = nn.Parameter(torch.zeros(1))
         self.context_log_odds = nn.Parameter(torch.zeros(1))
         self.agreement = nn.Parameter(torch.zeros(2))
 
-    def forward(self, agreements: torch.Tensor, kinds: torch.Tensor, num_contexts: torch.Tensor) -> torch.Tensor:
-        """Maps cosines and kinds (W, K) and numbers of contexts (W,) to logits (W, 1 + K), "no misspelling" first."""
+    def forward(
+        self, agreements: torch.Tensor, token_ids: torch.Tensor, kinds: torch.Tensor, num_contexts: torch.Tensor
+    ) -> torch.Tensor:
+        """Maps look-alikes to logits (W, 1 + K), of which the first is that of no misspelling.
+
+        Args:
+            agreements: (W, K), cosines.
+            token_ids: (W, K).
+            kinds: (W, K); 0 is padding.
+            num_contexts: (W,).
+        """
         evidence = (num_contexts / (num_contexts + HALF_EVIDENCE))[:, None].to(agreements.dtype)
-        log_odds = self.kind_log_odds[kinds] - self.context_log_odds * evidence
+        errors = torch.div(kinds - 1, NUM_LENGTHS, rounding_mode="floor").clamp(min=0)
+        log_odds = self.error_log_odds[errors] + self.length_log_odds[(kinds - 1) % NUM_LENGTHS]
+        log_odds = log_odds - self.rarity_log_odds * torch.log1p(token_ids).to(agreements.dtype)
+        log_odds = log_odds - self.context_log_odds * evidence
         log_odds = log_odds + (self.agreement[0] + self.agreement[1] * evidence) * agreements
         log_odds = log_odds.masked_fill(kinds == 0, float("-inf"))
         return torch.cat([torch.zeros_like(evidence), log_odds], dim=1)

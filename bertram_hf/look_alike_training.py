@@ -27,15 +27,16 @@ class LookAlikeSettings:
     """How a model learns which words are misspellings.
 
     Args:
-        num_words: So many training words are drawn. Each takes part twice: misspelt, where the word itself is what is
-            meant; and as it is, where it counts as unknown and none of its look-alikes is meant.
+        num_words: So many training words are drawn and misspelt, frequent ones more often: by the root of their
+            number of occurrences. As many, each as likely as any other, count as unknown words, of whose look-alikes
+            none is meant.
         misspelt_share: How many of the unknown words that the model will meet are misspellings of known ones.
         two_errors_share: How many of the misspellings have two errors.
         max_contexts: Most contexts of a word; none is as usual as one.
     """
 
     num_words: int = 3000
-    misspelt_share: float = 0.1
+    misspelt_share: float = 0.15
     two_errors_share: float = 0.2
     max_contexts: int = 16
 
@@ -51,12 +52,14 @@ class Examples:
 
     Attributes:
         agreements: (W, K), cosines of the words' vectors and their look-alikes'.
+        token_ids: (W, K).
         kinds: (W, K).
         num_contexts: (W,).
         meant: (W,), 0 for none, 1 for the first look-alike, and so on.
     """
 
     agreements: torch.Tensor
+    token_ids: torch.Tensor
     kinds: torch.Tensor
     num_contexts: torch.Tensor
     meant: torch.Tensor
@@ -67,7 +70,7 @@ def misspell(word: str, letters: str, random: Random) -> str:
 
     Example:
         >>> [misspell("kumquat", "aeiou", Random(seed)) for seed in range(4)]
-        ['kumqut', 'kumqaut', 'kuquat', 'kuumquat']
+        ['kumuqat', 'kumqauat', 'umquat', 'kumquuat']
     """
     kind = random.randrange(4)
     position = random.randrange(len(word) - 1 if kind == 3 else len(word))
@@ -101,7 +104,13 @@ def misspell_words(words: Sequence[str], known: set[str], *, two_errors_share: f
 
 
 def fit_look_alikes(
-    model: BertramModel, processor: BertramProcessor, inputs: InputMaker, settings: LookAlikeSettings, *, seed: int = 0
+    model: BertramModel,
+    processor: BertramProcessor,
+    inputs: InputMaker,
+    occurrences: np.ndarray,
+    settings: LookAlikeSettings,
+    *,
+    seed: int = 0,
 ) -> tuple[BertramModel, float]:
     """Adds look-alikes to a trained model: their log-odds are fitted by maximum likelihood, the rest stays.
 
@@ -109,6 +118,7 @@ def fit_look_alikes(
         model: The trained model, which reads contexts.
         processor: Its processor, which knows the look-alikes.
         inputs: Makes inputs of the training words.
+        occurrences: (W,), how often each of them occurs in the corpus.
         settings: How to train.
         seed: Seed of all draws.
 
@@ -118,16 +128,22 @@ def fit_look_alikes(
     assert processor.look_alikes is not None
     model.eval()
     known = set(processor.look_alikes.words)
-    row_of = {word: row for row, word in enumerate(inputs.contexts.words) if word in known}
-    words = Random(seed).sample(sorted(row_of), min(settings.num_words, len(row_of)))
-    spellings = misspell_words(words, known, two_errors_share=settings.two_errors_share, seed=seed)
-    misspelt = {row_of[word]: spelling for word, spelling in zip(words, spellings, strict=True) if spelling is not None}
+    words = inputs.contexts.words
+    rows = np.array([row for row, word in enumerate(words) if word in known])
+    number = min(settings.num_words, len(rows))
+    generator = np.random.default_rng(seed)
+    frequencies = np.sqrt(np.maximum(occurrences[rows], 1))
+    frequent = generator.choice(rows, number, replace=False, p=frequencies / frequencies.sum()).tolist()
+    spellings = misspell_words(
+        [words[row] for row in frequent], known, two_errors_share=settings.two_errors_share, seed=seed
+    )
+    misspelt = {row: spelling for row, spelling in zip(frequent, spellings, strict=True) if spelling is not None}
+    unknown = {row: words[row] for row in generator.choice(rows, number, replace=False).tolist()}
     # What an encoder says of a context depends on the spelling if it reads that too.
     features = None if model.config.mode in READS_FORM else inputs.features
     misspelt_inputs = InputMaker(processor, inputs.contexts, inputs.targets, features)
     for row, spelling in misspelt.items():
         misspelt_inputs.form_ids[row] = processor.encode_form(spelling)
-    unknown = {row_of[word]: word for word in words}
     parts = [
         (_make_examples(model, processor, misspelt_inputs, misspelt, settings, seed), settings.misspelt_share),
         (_make_examples(model, processor, inputs, unknown, settings, seed), 1 - settings.misspelt_share),
@@ -183,7 +199,7 @@ def _make_examples(
         batch.pop("labels")
         vectors = model(**{name: tensor.to(model.device) for name, tensor in batch.items()}).word_embeddings
         agreements.append(compare_with(vectors, table(token_ids[block].to(model.device)), mean).double().cpu())
-    return Examples(torch.cat(agreements), kinds, torch.from_numpy(counts), meant)
+    return Examples(torch.cat(agreements), token_ids, kinds, torch.from_numpy(counts), meant)
 
 
 def _with_mixture(model: BertramModel) -> BertramModel:
@@ -203,7 +219,10 @@ def _fit_log_odds(mixture: LookAlikeMixture, parts: Sequence[tuple[Examples, flo
 
     def likelihood() -> torch.Tensor:
         losses = [
-            share * nn.functional.cross_entropy(fitted(part.agreements, part.kinds, part.num_contexts), part.meant)
+            share
+            * nn.functional.cross_entropy(
+                fitted(part.agreements, part.token_ids, part.kinds, part.num_contexts), part.meant
+            )
             for part, share in parts
         ]
         return torch.stack(losses).sum()

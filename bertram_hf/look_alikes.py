@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 
 import numpy as np
-from rapidfuzz.distance import OSA
+from rapidfuzz.distance import OSA, Prefix
 from rapidfuzz.process import cdist
 
 LOOK_ALIKES_NAME = "look_alikes.json"
@@ -14,9 +14,12 @@ MAX_LOOK_ALIKES = 8  # of a word; the nearest ones, and of those the most freque
 # Shorter words have look-alikes everywhere, and two errors leave little of a word below six letters.
 SHORTEST_WORD = 3
 SHORTEST_WITH_TWO_ERRORS = 6
-LONGEST_KIND = 12
-NUM_LENGTHS = LONGEST_KIND - SHORTEST_WORD + 1
-NUM_KINDS = 1 + MAX_ERRORS * NUM_LENGTHS  # kind 0 is padding
+LONGEST_WORD = 12  # longer words are as sure as these
+NUM_LENGTHS = LONGEST_WORD - SHORTEST_WORD + 1
+# A letter too much, too few or wrong, or two in the wrong order; each at the first letter, inside or at the last one.
+EXTRA, MISSING, WRONG, SWAPPED = range(4)
+TWO_ERRORS = 12
+NUM_ERROR_TYPES = TWO_ERRORS + 1
 WORDS_PER_BLOCK = 64
 
 
@@ -24,8 +27,8 @@ class LookAlikes:
     """Finds the known words that are one or two typing errors away from a word.
 
     An error is a letter too much, too few or wrong, or two neighbours in the wrong order. What is found has a kind,
-    which stands for the number of errors and the length of the word: a long word that is one error away from a known
-    one is likely to be a misspelling, a short word is not.
+    which stands for the type of the error and the length of the word. A long word in which two letters of a known one
+    have changed places is hardly anything but a misspelling; a short word with another first letter is a word.
 
     Args:
         words: Known words, each of one token.
@@ -77,10 +80,32 @@ class LookAlikes:
             for row, word in enumerate(block):
                 near = np.flatnonzero((errors[row] > 0) & (errors[row] <= _max_errors(word)))
                 near = near[np.argsort(errors[row, near], kind="stable")][:MAX_LOOK_ALIKES]
-                length = min(len(word), LONGEST_KIND) - SHORTEST_WORD
                 token_ids[start + row, : len(near)] = self.token_ids[near]
-                kinds[start + row, : len(near)] = 1 + length + NUM_LENGTHS * (errors[row, near].astype(np.int64) - 1)
+                length = min(len(word), LONGEST_WORD) - SHORTEST_WORD
+                for column, index in enumerate(near):
+                    error = TWO_ERRORS if errors[row, index] > 1 else error_type(word, self.words[index])
+                    kinds[start + row, column] = 1 + error * NUM_LENGTHS + length
         return token_ids, kinds
+
+
+def error_type(word: str, known: str) -> int:
+    """Returns the type, 0 to 11, of the one error that makes `word` of a known word.
+
+    Example:
+        >>> [divmod(error_type(word, "lemon"), 3) for word in ("llemon", "lmon", "leman", "lemno")]
+        [(0, 1), (1, 1), (2, 1), (3, 2)]
+    """
+    place = Prefix.similarity(word, known)  # where they begin to differ
+    end = len(known) - 1
+    if len(word) > len(known):
+        kind, end = EXTRA, len(known)
+    elif len(word) < len(known):
+        kind = MISSING
+    elif word[place + 1 : place + 2] == known[place] and known[place + 1 : place + 2] == word[place]:
+        kind, end = SWAPPED, len(known) - 2
+    else:
+        kind = WRONG
+    return 3 * kind + (0 if place == 0 else 2 if place >= end else 1)
 
 
 def _max_errors(word: str) -> int:

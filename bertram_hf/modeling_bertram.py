@@ -96,9 +96,8 @@ class BertramModel(PreTrainedModel):
             for parameter in module.parameters():
                 init.normal_(parameter, mean=0.0, std=self.config.initializer_range)
         elif isinstance(module, LookAlikeMixture):
-            init.constant_(module.kind_log_odds, UNLIKELY)
-            init.zeros_(module.context_log_odds)
-            init.zeros_(module.agreement)
+            for name, parameter in module.named_parameters():
+                init.constant_(parameter, UNLIKELY if name == "error_log_odds" else 0.0)
         else:
             super()._init_weights(module)
 
@@ -262,7 +261,8 @@ class BertramModel(PreTrainedModel):
         """
         look_alikes = self.get_input_embeddings()(look_alike_ids)  # (W, K, H)
         agreements = compare_with(word_embeddings, look_alikes, self.vocabulary_mean)
-        weights = self.look_alike_mixture(agreements, look_alike_kinds, num_contexts).softmax(dim=1)
+        logits = self.look_alike_mixture(agreements, look_alike_ids, look_alike_kinds, num_contexts)
+        weights = logits.softmax(dim=1)
         mixed = weights[:, :1] * word_embeddings + torch.einsum("wk,wkh->wh", weights[:, 1:], look_alikes)
         is_alone = (look_alike_kinds == 0).all(dim=1, keepdim=True)
         return torch.where(is_alone, word_embeddings, self.rescale(mixed)), weights[:, 1:]

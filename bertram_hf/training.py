@@ -187,7 +187,8 @@ class TrainingRun:
             if record.get("fingerprint") != fingerprint:
                 shutil.rmtree(folder, ignore_errors=True)
                 start = time.perf_counter()
-                mixing, loss = fit_look_alikes(model, processor, inputs, settings, seed=self.recipe.seed)
+                occurrences = np.array([self.data.contexts.counts[word] for word in inputs.contexts.words])
+                mixing, loss = fit_look_alikes(model, processor, inputs, occurrences, settings, seed=self.recipe.seed)
                 mixing.save_pretrained(folder, include_encoder=not model.config.freeze_encoder)
                 processor.save_pretrained(folder)
                 seconds = round(time.perf_counter() - start, 1)

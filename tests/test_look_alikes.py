@@ -10,7 +10,15 @@ from bertram_hf import BertramConfig, induce_vectors
 from bertram_hf.context_draws import ContextDraws
 from bertram_hf.look_alike_mixture import HALF_EVIDENCE, UNLIKELY, LookAlikeMixture
 from bertram_hf.look_alike_training import LookAlikeSettings, fit_look_alikes, misspell, misspell_words
-from bertram_hf.look_alikes import MAX_LOOK_ALIKES, NUM_KINDS, LookAlikes
+from bertram_hf.look_alikes import (
+    MAX_LOOK_ALIKES,
+    NUM_ERROR_TYPES,
+    NUM_LENGTHS,
+    TWO_ERRORS,
+    WRONG,
+    LookAlikes,
+    error_type,
+)
 
 WORDS = ["kumquat", "umquat", "quat", "lemon", "melon", "castle"]
 CONTEXTS = {
@@ -59,15 +67,41 @@ def test_found_are_the_words_within_so_many_errors():
         expected = [(naive_errors(word, other), 100 + i) for i, other in enumerate(known)]
         expected = sorted(entry for entry in expected if 0 < entry[0] <= most)[:MAX_LOOK_ALIKES]
         assert tokens[tokens > 0].tolist() == [token for _, token in expected]
-        assert word_kinds[tokens > 0].tolist() == [1 + len(word) - 3 + 10 * (errors - 1) for errors, _ in expected]
+        found = [divmod(kind - 1, NUM_LENGTHS) for kind in word_kinds[tokens > 0].tolist()]
+        assert [errors == TWO_ERRORS for errors, _ in found] == [errors == 2 for errors, _ in expected]
+        assert {length for _, length in found} <= {len(word) - 3}
         assert not word_kinds[tokens == 0].any()
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "kind", "place"),
+    [
+        ("xlemon", "lemon", 0, 0),
+        ("lexmon", "lemon", 0, 1),
+        ("lemonx", "lemon", 0, 2),
+        ("emon", "lemon", 1, 0),
+        ("lmon", "lemon", 1, 1),
+        ("lemo", "lemon", 1, 2),
+        ("xemon", "lemon", 2, 0),
+        ("lexon", "lemon", 2, 1),
+        ("lemox", "lemon", 2, 2),
+        ("elmon", "lemon", 3, 0),
+        ("lmeon", "lemon", 3, 1),
+        ("lemno", "lemon", 3, 2),
+        ("foood", "food", 0, 1),
+        ("abc", "abd", 2, 2),
+    ],
+)
+def test_type_of_an_error(word, known, kind, place):
+    assert naive_errors(word, known) == 1
+    assert divmod(error_type(word, known), 3) == (kind, place)
 
 
 def test_kinds_stay_in_their_range_for_words_of_any_length():
     long = "a" * 10_000
     _, kinds = LookAlikes([long, "abc"], [5, 6])([long + "b", long + "bb", "abd", "", "a b c"])
-    assert kinds.max() == NUM_KINDS - 1
-    assert kinds[2, 0] == 1
+    assert kinds.max() == NUM_ERROR_TYPES * NUM_LENGTHS
+    assert kinds[2, 0] == 1 + (3 * WRONG + 2) * NUM_LENGTHS
     assert not kinds[3:].any()
 
 
@@ -99,7 +133,10 @@ def naive_mixture(model, processor, word, contexts):
         if kind:
             cosine = torch.cosine_similarity(vector - mean, table[token] - mean, dim=0)
             slope = mixture.agreement[0] + share * mixture.agreement[1]
-            odd = torch.exp(mixture.kind_log_odds[kind] - share * mixture.context_log_odds + slope * cosine)
+            error, length = divmod(kind - 1, NUM_LENGTHS)
+            log_odds = mixture.error_log_odds[error] + mixture.length_log_odds[length] + slope * cosine
+            log_odds -= share * mixture.context_log_odds[0] + np.log(1 + token) * mixture.rarity_log_odds[0]
+            odd = torch.exp(log_odds)
             odds, mixed = odds + odd, mixed + odd * table[token]
     return mixed / odds
 
@@ -146,7 +183,7 @@ def test_an_untrained_mixture_changes_next_to_nothing(pair):
 def test_a_sure_look_alike_gives_its_own_embedding_at_the_usual_length(make_pair, pair):
     model, _ = make_pair("add", look_alikes=True, output_norm=2.0)
     processor = pair[1]
-    model.look_alike_mixture.kind_log_odds.fill_(50.0)
+    model.look_alike_mixture.error_log_odds.fill_(50.0)
     vector = model(**processor("lemonn")).word_embeddings[0] - model.vocabulary_mean
     token = int(processor.look_alikes.token_ids[processor.look_alikes.words.index("lemon")])
     meant = model.get_input_embeddings().weight[token] - model.vocabulary_mean
@@ -199,11 +236,12 @@ def test_fitted_mixture_finds_the_words_that_are_meant(mode, tmp_path):
     known = list(inputs.contexts.words)
     processor.look_alikes = LookAlikes(known, processor.tokenizer.convert_tokens_to_ids(known))
     settings = LookAlikeSettings(max_contexts=2, misspelt_share=0.5)
-    mixing, loss = fit_look_alikes(model, processor, inputs, settings)
+    occurrences = np.arange(len(known)) * 10
+    mixing, loss = fit_look_alikes(model, processor, inputs, occurrences, settings)
     assert loss < np.log(2)  # that of knowing nothing but the shares
-    again, same = fit_look_alikes(model, processor, inputs, settings)
+    again, same = fit_look_alikes(model, processor, inputs, occurrences, settings)
     assert same == loss
-    assert torch.equal(again.look_alike_mixture.kind_log_odds, mixing.look_alike_mixture.kind_log_odds)
+    assert torch.equal(again.look_alike_mixture.error_log_odds, mixing.look_alike_mixture.error_log_odds)
     misspelt = [word[1] + word[0] + word[2:] for word in known if len(word) == 6]
     with torch.no_grad():
         weights = mixing(**processor(misspelt)).look_alike_weights
