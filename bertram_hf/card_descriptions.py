@@ -64,6 +64,7 @@ vectors["kumquat"]  # a tensor of the size {config["embedding_size"]}
         "contexts are weighted": config.get("context_weighting") if mode != "form" else None,
         "spelling is read by": config.get("form_encoder") if mode != "context" else None,
         unit: config["form_vocab_size"] - 2 if mode != "context" else None,  # without UNK and PAD
+        "misspellings of known words": "are looked for" if config.get("look_alikes") else None,
         "size of a vector": config["embedding_size"],
         "parameters in this checkpoint": sum(sizes.values()),
         "of these in the encoder": sum(size for key, size in sizes.items() if key.startswith("encoder.")) or None,

@@ -6,7 +6,7 @@ import torch
 from tiny_training import HELDOUT, NOUNS, prepare_stage
 from transformers import AutoModel, AutoProcessor
 
-from bertram_hf import BertramConfig, induce_vectors
+from bertram_hf import BertramConfig, WordVectors, induce_vectors, report_word
 from bertram_hf.context_draws import ContextDraws
 from bertram_hf.look_alike_mixture import HALF_EVIDENCE, UNLIKELY, LookAlikeMixture
 from bertram_hf.look_alike_training import LookAlikeSettings, fit_look_alikes, misspell, misspell_words
@@ -259,3 +259,16 @@ def test_shares_lie_between_nothing_and_all(field):
 
 def test_words_of_the_tests_are_of_one_piece(bert_tokenizer):
     assert all(len(bert_tokenizer.tokenize(word)) == 1 for word in [*NOUNS, *HELDOUT])
+
+
+def test_report_and_saved_vectors_name_the_look_alikes(pair, tmp_path):
+    model, processor = pair
+    vectors = induce_vectors(model, processor, CONTEXTS, show_progress=False)
+    vectors.save_pretrained(tmp_path)
+    loaded = WordVectors.from_pretrained(tmp_path)
+    assert loaded.look_alikes == vectors.look_alikes
+    assert set(loaded.select(["zebra", "lemn"]).look_alikes) == {"lemn"}
+    share = vectors.look_alikes["lemn"]["lemon"]
+    report = report_word("lemn", loaded, model.encoder, processor.tokenizer)
+    assert f"misspelling  of lemon ({share:.0%})?" in str(report)
+    assert "misspelling" not in str(report_word("zebra", loaded, model.encoder, processor.tokenizer))
