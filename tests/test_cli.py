@@ -34,7 +34,8 @@ def test_induce_writes_vectors(model_folder, tmp_path, capsys):
     lines = [{"word": "kumquat", "contexts": ["a kumquat", "none"]}, {"word": "kumquat", "contexts": ["kumquat tree"]}]
     (tmp_path / "words.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n\n", encoding="utf-8")
     assert main(["induce", model_folder, str(tmp_path / "words.jsonl"), str(tmp_path / "out"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"words": 1, "failed": {}, "dropped_contexts": 1}
+    summary = {"words": 1, "failed": {}, "dropped_contexts": 1, "misspellings": {}}
+    assert json.loads(capsys.readouterr().out) == summary
     assert WordVectors.from_pretrained(tmp_path / "out").used_contexts == {"kumquat": [0, 2]}
     text = str(tmp_path / "vectors.txt")
     assert main(["induce", model_folder, str(tmp_path / "words.jsonl"), text, "--word2vec"]) == 0

@@ -1,3 +1,4 @@
+import json
 import random
 
 import numpy as np
@@ -7,6 +8,7 @@ from tiny_training import HELDOUT, NOUNS, prepare_stage
 from transformers import AutoModel, AutoProcessor
 
 from bertram_hf import BertramConfig, WordVectors, induce_vectors, report_word
+from bertram_hf.cli import main
 from bertram_hf.context_draws import ContextDraws
 from bertram_hf.look_alike_mixture import HALF_EVIDENCE, UNLIKELY, LookAlikeMixture
 from bertram_hf.look_alike_training import LookAlikeSettings, fit_look_alikes, misspell, misspell_words
@@ -272,3 +274,18 @@ def test_report_and_saved_vectors_name_the_look_alikes(pair, tmp_path):
     report = report_word("lemn", loaded, model.encoder, processor.tokenizer)
     assert f"misspelling  of lemon ({share:.0%})?" in str(report)
     assert "misspelling" not in str(report_word("zebra", loaded, model.encoder, processor.tokenizer))
+
+
+def test_command_tells_what_it_took_for_misspellings(pair, tmp_path, capsys):
+    model, processor = pair
+    with torch.no_grad():
+        model.look_alike_mixture.error_log_odds.fill_(50.0)
+    model.save_pretrained(tmp_path / "model")
+    processor.save_pretrained(tmp_path / "model")
+    lines = [json.dumps({"word": word, "contexts": texts}) for word, texts in CONTEXTS.items()]
+    (tmp_path / "words.jsonl").write_text("\n".join(lines))
+    command = ["induce", str(tmp_path / "model"), str(tmp_path / "words.jsonl"), str(tmp_path / "out")]
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["misspellings"] == {"kumquot": "kumquat", "lemn": "lemon"}
+    assert main(command) == 0
+    assert "Taken for misspellings: 'kumquot' (kumquat), 'lemn' (lemon)." in capsys.readouterr().out

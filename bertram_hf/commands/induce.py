@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from transformers.utils.logging import disable_progress_bar
 
 from ..induction import induce_vectors
 from ..word_files import read_utf8
+
+NUM_SHOWN = 10
 
 
 def add_command(commands: Any) -> None:
@@ -60,10 +63,15 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         vectors.save_pretrained(arguments.output)
     num_dropped = sum(map(len, vectors.dropped_contexts.values()))
+    likely = {word: next(iter(known)) for word, known in vectors.look_alikes.items() if max(known.values()) > 0.5}
     if arguments.json:
         summary = {"words": len(vectors), "failed": vectors.failed, "dropped_contexts": num_dropped}
-        print(json.dumps(summary))
+        print(json.dumps(summary | {"misspellings": likely}))
         return
     print(f"Wrote {len(vectors)} vectors to {arguments.output}; {num_dropped} contexts were not used.")
+    if likely:
+        listed = ", ".join(f"{word!r} ({known})" for word, known in islice(likely.items(), NUM_SHOWN))
+        more = f" and {len(likely) - NUM_SHOWN} more" if len(likely) > NUM_SHOWN else ""
+        print(f"Taken for misspellings: {listed}{more}.")
     for word, reason in vectors.failed.items():
         print(f"No vector for {word!r}: {reason}")
