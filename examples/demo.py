@@ -1,8 +1,8 @@
 """What BERTRAM does for words that all-MiniLM-L6-v2 breaks into pieces: `make demo`.
 
-The shipped checkpoint gives each rare word a vector from two sentences of English novels. Shown are the words of the
-vocabulary that are nearest before (to the mean of the pieces) and after, and a search: each word is a query, and the
-document that tells what it means should come first.
+The shipped checkpoint gives each rare word a vector from two sentences of English novels, and misspellings one from
+their letters alone. Shown are the words of the vocabulary that are nearest before (to the mean of the pieces) and
+after, and a search: each rare word is a query, and the document that tells what it means should come first.
 """
 
 import hashlib
@@ -24,7 +24,8 @@ ENCODER_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 CHECKPOINT = Path(__file__).parents[1] / "model_cards" / "bertram-add-all-MiniLM-L6-v2"
 DATA = Path(__file__).parent / "data"
 NUM_SENTENCES = 2
-SHOWN = 12
+SHOWN = 10
+MISSPELT = ("buisness", "enviroment", "occured", "resigntaion", "seperate")  # these get vectors without any sentence
 NUM_BEST, NUM_WORST = 8, 3
 
 
@@ -63,16 +64,17 @@ def main() -> None:
     start = time.perf_counter()
     vectors = induce_vectors(model, processor, {word: sentences[word] for word in meanings})
     seconds = time.perf_counter() - start
+    misspelt = induce_vectors(model, processor, {word: [] for word in MISSPELT})
 
     console = Console()
     encoder, tokenizer = AutoModel.from_pretrained(ENCODER).eval(), AutoTokenizer.from_pretrained(ENCODER)
     table = encoder.get_input_embeddings().weight.data
     words = {i: token for token, i in tokenizer.get_vocab().items() if token.isalpha() and len(token) > 2}
-    result = Table("rare word", "word pieces", "nearest words before", "nearest words with BERTRAM")
-    for word in list(meanings)[:SHOWN]:
+    result = Table("rare or misspelt word", "word pieces", "nearest words before", "nearest words with BERTRAM")
+    for word, vector in [*list(vectors.to_dict().items())[:SHOWN], *misspelt.to_dict().items()]:
         pieces = tokenizer.tokenize(word)
         before = table[tokenizer.convert_tokens_to_ids(pieces)].mean(dim=0)
-        result.add_row(word, " ".join(pieces), nearest(before, table, words), nearest(vectors[word], table, words))
+        result.add_row(word, " ".join(pieces), nearest(before, table, words), nearest(vector, table, words))
     console.print(result)
     console.print(f"{len(vectors)} words from {NUM_SENTENCES} sentences each in {seconds:.1f} s.\n")
 
