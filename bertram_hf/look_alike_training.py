@@ -124,12 +124,17 @@ def fit_look_alikes(
 
     Returns:
         A new model on the same encoder, and the mean negative log-likelihood.
+
+    Raises:
+        ValueError: If no training word is among those that the processor knows.
     """
     assert processor.look_alikes is not None
     model.eval()
     known = set(processor.look_alikes.words)
     words = inputs.contexts.words
     rows = np.array([row for row, word in enumerate(words) if word in known])
+    if not len(rows):
+        raise ValueError("look_alikes needs training words of one token, to be misspelt; there is none. Leave it out.")
     number = min(settings.num_words, len(rows))
     generator = np.random.default_rng(seed)
     frequencies = np.sqrt(np.maximum(occurrences[rows], 1))

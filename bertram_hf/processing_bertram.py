@@ -303,8 +303,11 @@ class BertramProcessor(ProcessorMixin):
     def save_pretrained(self, save_directory: str | os.PathLike, push_to_hub: bool = False, **kwargs: Any) -> list[str]:
         os.makedirs(save_directory, exist_ok=True)
         for name, part in ((FORM_VOCAB_NAME, self.form), (LOOK_ALIKES_NAME, self.look_alikes)):
+            path = os.path.join(save_directory, name)
             if part is not None:
-                part.save(os.path.join(save_directory, name))
+                part.save(path)
+            elif os.path.exists(path):  # of another processor, which would be loaded with this one
+                os.remove(path)
         processor_class = getattr(self.tokenizer, "_processor_class", None)
         saved_files = super().save_pretrained(str(save_directory), push_to_hub=push_to_hub, **kwargs)
         # Transformers leaves marks on what it saves; the tokenizer may be the caller's, for other models too.

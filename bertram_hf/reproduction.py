@@ -16,21 +16,17 @@ from .configuration_bertram import PRESETS
 from .context_curves import collect_rows, write_curves
 from .corpus import read_counts
 from .evaluated_systems import ORIGINAL, PIECES, PLAIN, EvaluatedSystem, VectorSource, name_model
-from .evaluation_recipe import EvaluationRecipe, MisspellingTask, RarifiedTask, RecoveryTask, SimilarityTask
-from .misspelling_recovery import choose_misspellings, evaluate_misspellings, misspell_contexts
-from .misspellings import read_all_misspellings
-from .piece_vectors import mean_piece_vectors
+from .evaluation_recipe import EvaluationRecipe, RarifiedTask
+from .intrinsic_tasks import rate_similarity, recover_misspelt, recover_words
 from .processes import join_processes
 from .processing_bertram import is_uncased
 from .rarified_tables import write_accuracies
 from .rarified_task import RarifiedEvaluation
 from .result_rows import ResultRows, add_options, file_name
 from .training import train_recipe
-from .training_data import CorpusContexts, build_source, read_words
+from .training_data import CorpusContexts, build_source
 from .training_recipe import CorpusSource, Recipe
 from .wnlampro_task import WnlamproEvaluation
-from .word_recovery import evaluate_recovery
-from .word_similarity import evaluate_similarity, read_rated_pairs
 
 logger = logging.getLogger(__name__)
 
@@ -212,91 +208,33 @@ class Reproduction:
         """Recovery of held-out words, for systems that are models."""
         task = self.recipe.recovery
         assert task is not None  # as run has checked
-        results = self._make_rows("recovery", task, partial(self._recover, task), without=(PLAIN, ORIGINAL, PIECES))
+        results = self._make_rows(
+            "recovery", task, partial(recover_words, self, task), without=(PLAIN, ORIGINAL, PIECES)
+        )
         number = next(iter(results.values()))[0]["num_words"]
         title = f"Recovery of {number} held-out words"
         self._write_curves("recovery", results, "mrr", title=title, y_label="mean reciprocal rank")
-
-    def _recover(self, task: RecoveryTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
-        words = read_words(task.words, self.lower_case)
-        contexts = {word: texts for word, texts in self.contexts_of(task.corpus, words, "recovery").items() if texts}
-        source = self.vectors_of(system, seed)
-        assert source.model is not None
-        scores = evaluate_recovery(
-            source.model,
-            source.processor,
-            contexts,
-            mean_piece_vectors(self.encoder, self.tokenizer, list(contexts)),  # each is one piece
-            vocabulary=self.vocabulary,
-            num_contexts=task.num_contexts,
-            num_draws=task.num_draws,
-            seed=seed,
-            show_progress=self.show_progress,
-        )
-        return {"num_words": len(contexts), "scores": [score.to_dict() for score in scores]}
 
     def run_misspellings(self) -> None:
         """Recovery of known words from their misspellings, for every system."""
         task = self.recipe.misspellings
         assert task is not None  # as run has checked
-        compute = partial(self._recover_misspelt, task)
+        compute = partial(recover_misspelt, self, task)
         results = self._make_rows("misspellings", task, compute, without=(PLAIN, ORIGINAL))
         title = f"Recovery of {next(iter(results.values()))[0]['num_words']} words from their misspellings"
         self._write_curves("misspellings", results, "mrr", title=title, y_label="mean reciprocal rank")
-
-    def _recover_misspelt(self, task: MisspellingTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
-        meant = choose_misspellings(
-            read_all_misspellings(task.sources), self.tokenizer, max_words=task.max_words, seed=self.recipe.seeds[0]
-        )
-        contexts = self.contexts_of(task.corpus, sorted(meant.values()), "misspellings")
-        meant = {misspelling: word for misspelling, word in meant.items() if contexts[word]}
-        embeddings = mean_piece_vectors(self.encoder, self.tokenizer, sorted(meant.values()))  # each is one piece
-        scores = evaluate_misspellings(
-            self.vectors_of(system, seed),
-            misspell_contexts(meant, contexts),
-            {misspelling: embeddings[word] for misspelling, word in meant.items()},
-            vocabulary=self.vocabulary,
-            num_contexts=task.num_contexts,
-            num_draws=task.num_draws,
-            seed=seed,
-            show_progress=self.show_progress,
-        )
-        return {"num_words": len(meant), "scores": [score.to_dict() for score in scores]}
 
     def run_similarity(self) -> None:
         """Similarity as people rate it, for every system."""
         task = self.recipe.similarity
         assert task is not None  # as run has checked
-        results = self._make_rows("similarity", task, partial(self._rate, task), without=(PLAIN, ORIGINAL))
+        compute = partial(rate_similarity, self, task)
+        results = self._make_rows("similarity", task, compute, without=(PLAIN, ORIGINAL))
         for row in (row for rows in results.values() for row in rows if not row["reads_contexts"]):
             row["scores"] = [row["scores"][0] | {"contexts": 0}]  # the same whatever the number of contexts
         first = next(iter(results.values()))[0]
         title = f"Similarity of {first['num_words']} rare words, {first['num_pairs']} pairs"
         self._write_curves("similarity", results, "spearman", title=title, y_label="Spearman's rank correlation")
-
-    def _rate(self, task: SimilarityTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
-        pairs = read_rated_pairs(task.pairs, lower_case=self.lower_case)
-        contexts = self.contexts_of(task.corpus, list(dict.fromkeys(pair.rare_word for pair in pairs)), "similarity")
-        source = self.vectors_of(system, seed)
-        words, induce = source.draws(
-            contexts, max_contexts=max(task.num_contexts), seed=seed, show_progress=self.show_progress
-        )
-        reads_contexts = source.reads_contexts()
-        scores = evaluate_similarity(
-            pairs,
-            mean_piece_vectors(self.encoder, self.tokenizer, list(dict.fromkeys(pair.word for pair in pairs))),
-            words,
-            induce,
-            vocabulary_mean=self.vocabulary.mean(dim=0),
-            num_contexts=task.num_contexts if reads_contexts else task.num_contexts[:1],
-            num_draws=task.num_draws if reads_contexts else 1,
-        )
-        return {
-            "num_words": len(contexts),
-            "num_pairs": len(pairs),
-            "reads_contexts": reads_contexts,
-            "scores": [score.to_dict() for score in scores],
-        }
 
     def run_wnlampro(self) -> None:
         """Clozes about rare words, for every system."""

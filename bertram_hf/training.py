@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from transformers import AutoModel, AutoTokenizer, set_seed
 
-from .card_training import TRAINING_NAME
 from .configuration_bertram import BertramConfig, preset_fields
 from .encoded_contexts import EncodedContexts
 from .feature_cache import READS_FORM, cache_features
@@ -30,11 +29,10 @@ from .training_batches import InputMaker, count_repetitions
 from .training_data import ContextsOf, TrainingData, prepare_data
 from .training_parts import NETWORK_FIELDS, context_part, form_part, fuse, replace_fields
 from .training_recipe import Recipe
-from .training_record import describe_training, save_model
+from .training_record import finish_system
 from .training_stage import StageSettings, heldout_batches, read_record, train_stage, write_record
 from .weight_hashing import hash_model
 from .word_families import word_family
-from .word_recovery import RecoveryScore, evaluate_recovery
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +92,7 @@ class TrainingRun:
                 if self.recipe.look_alikes is not None:
                     names.append(f"{preset}-look-alikes")
                 stages = [self.stage_folder(name, config) for name in names]
-            folders[preset] = self.finish(preset, model, stages)
+            folders[preset] = finish_system(self, preset, model, stages)
         return folders
 
     def configure(self, preset: str) -> BertramConfig:
@@ -179,7 +177,8 @@ class TrainingRun:
         pieces = PieceReader(self.tokenizer).split(letters_only)
         known = {word: ids[0] for word, ids in zip(letters_only, pieces, strict=True) if len(ids) == 1}
         processor.look_alikes = LookAlikes(list(known), list(known.values()))
-        content = [read_record(trained)["fingerprint"], asdict(settings), known, self.recipe.seed]
+        occurrences = np.array([self.data.contexts.counts[word] for word in inputs.contexts.words])
+        content = [read_record(trained)["fingerprint"], asdict(settings), known, occurrences.tolist(), self.recipe.seed]
         fingerprint = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
         folder = trained.with_name(f"{trained.name}-look-alikes")
         with self.process.main_process_first():  # the others then load what it has saved
@@ -187,7 +186,6 @@ class TrainingRun:
             if record.get("fingerprint") != fingerprint:
                 shutil.rmtree(folder, ignore_errors=True)
                 start = time.perf_counter()
-                occurrences = np.array([self.data.contexts.counts[word] for word in inputs.contexts.words])
                 mixing, loss = fit_look_alikes(model, processor, inputs, occurrences, settings, seed=self.recipe.seed)
                 mixing.save_pretrained(folder, include_encoder=not model.config.freeze_encoder)
                 processor.save_pretrained(folder)
@@ -351,55 +349,3 @@ class TrainingRun:
         for name, value in sorted(start.items()):
             digest.update(name.encode() + value.cpu().numpy().tobytes())
         return digest.hexdigest()[:32]
-
-    def finish(self, preset: str, model: BertramModel, stages: list[Path]) -> Path:
-        """Saves a trained system with its record and scores it on the held-out words."""
-        folder = self.output / preset
-        records = [read_record(stage) for stage in stages]
-        fingerprint = self._finished_fingerprint(records[-1]["fingerprint"])
-        path = folder / TRAINING_NAME
-        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        # Only the main process decides: another one may look when this one has already written.
-        if self.process.is_main_process and found.get("fingerprint") != fingerprint:
-            unfinished = folder.with_name(f"{preset}.unfinished")
-            processor = BertramProcessor.from_pretrained(stages[-1])
-            save_model(model, unfinished, dtype=self.recipe.dtype)
-            processor.save_pretrained(unfinished)
-            model = BertramModel.from_pretrained(unfinished, encoder=self.encoder)  # what users get is what is scored
-            scores = self.score(model, processor)
-            stage_records = dict(zip([stage.name for stage in stages], records, strict=True))
-            record = describe_training(self.recipe, self.data, stage_records, scores, command=self.command)
-            record["fingerprint"] = fingerprint
-            content = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
-            (unfinished / TRAINING_NAME).write_text(content, encoding="utf-8")
-            # Only now, and the record last: a kill or a full disk leaves the system that was there before.
-            folder.mkdir(exist_ok=True)
-            for file in sorted(unfinished.iterdir(), key=lambda file: file.name == TRAINING_NAME):
-                file.replace(folder / file.name)
-            unfinished.rmdir()
-        self.process.wait_for_everyone()
-        return folder
-
-    def _finished_fingerprint(self, trained: str) -> str:
-        """Names all that a saved system and its record depend on: the last stage, and how it is saved and scored."""
-        recipe, heldout = self.recipe, self.data.heldout_contexts
-        saved = [recipe.dtype, recipe.encoder_name or str(recipe.encoder), recipe.description, asdict(recipe.heldout)]
-        contexts = [[word, heldout[word]] for word in self.data.heldout]
-        return hashlib.sha256(json.dumps([trained, saved, contexts]).encode()).hexdigest()[:32]
-
-    def score(self, model: BertramModel, processor: BertramProcessor) -> list[RecoveryScore]:
-        """Scores a model on the held-out words; nothing if there are none."""
-        heldout = self.recipe.heldout
-        if not self.data.heldout:
-            return []
-        return evaluate_recovery(
-            model,
-            processor,
-            {word: self.data.heldout_contexts[word] for word in self.data.heldout},
-            self.data.targets,
-            vocabulary=self.vocabulary,
-            num_contexts=heldout.num_contexts,
-            num_draws=heldout.num_draws,
-            seed=self.recipe.seed,
-            show_progress=self.show_progress,
-        )

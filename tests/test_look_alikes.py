@@ -204,6 +204,14 @@ def test_reloaded_equals_saved(pair, tmp_path):
     torch.testing.assert_close(before.embeddings, after.embeddings)
 
 
+def test_a_processor_without_look_alikes_leaves_none_behind(pair, make_pair, tmp_path):
+    pair[1].save_pretrained(tmp_path)
+    make_pair("context")[1].save_pretrained(tmp_path)
+    loaded = AutoProcessor.from_pretrained(tmp_path)
+    assert loaded.look_alikes is None
+    assert loaded.form is None
+
+
 def test_model_and_processor_must_agree(pair, make_pair):
     model, processor = pair
     plain, plain_processor = make_pair("add")
@@ -251,6 +259,13 @@ def test_fitted_mixture_finds_the_words_that_are_meant(mode, tmp_path):
     assert weights[:, 0].min() > 0.5
     for name, value in model.state_dict().items():
         assert torch.equal(value, mixing.state_dict()[name])
+
+
+def test_without_known_words_nothing_can_be_learnt(tmp_path):
+    stage = prepare_stage(tmp_path, mode="add")
+    stage["processor"].look_alikes = LookAlikes([], [])
+    with pytest.raises(ValueError, match="needs training words of one token"):
+        fit_look_alikes(stage["model"], stage["processor"], stage["inputs"], np.ones(24), LookAlikeSettings())
 
 
 @pytest.mark.parametrize("field", ["misspelt_share", "two_errors_share"])

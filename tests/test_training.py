@@ -378,6 +378,9 @@ def test_last_stage_teaches_which_words_are_misspellings(tmp_path, encoder_folde
     before = (folder / "model.safetensors").stat().st_mtime_ns
     train_command(path, capsys)
     assert (folder / "model.safetensors").stat().st_mtime_ns == before
+    train_command(path, capsys, "--set", "look_alikes=null")  # nothing is left of them
+    assert AutoProcessor.from_pretrained(folder).look_alikes is None
+    assert not AutoModel.from_pretrained(folder, encoder=str(encoder_folder)).config.look_alikes
 
 
 def test_killed_last_stage_gives_the_same(tmp_path, encoder_folder, monkeypatch):

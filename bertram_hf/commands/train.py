@@ -31,7 +31,8 @@ def run(arguments: argparse.Namespace) -> None:
     try:
         from accelerate import PartialState
 
-        from ..training import TRAINING_NAME, train_recipe
+        from ..card_training import TRAINING_NAME
+        from ..training import train_recipe
         from ..training_recipe import Recipe
     except ModuleNotFoundError as error:
         raise ValueError(
