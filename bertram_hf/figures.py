@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 MARKERS = "os^Dv<>Px*"
+COLORS = [f"C{number}" for number in range(10)]
+# For an eleventh line and those after it, which are dashed.
+COLORS += ["#1b9e77", "#d95f02", "#7570b3", "#e7298a", "#66a61e", "#a6761d", "#000000", "#0b3c8c", "#8c0b2f", "#4d4d4d"]
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,8 @@ def draw_lines(
         if not points:
             continue
         xs, ys = [place(point.x) for point in points], [point.y for point in points]
-        marker = MARKERS[number % len(MARKERS)]
-        color = f"C{number % 10}"
+        marker = MARKERS[(number + 5 * (number // 10)) % len(MARKERS)]
+        color = COLORS[number % len(COLORS)]
         style = "-" if number < 10 else "--"
         axes.plot(xs, ys, style, marker=marker, markersize=4, linewidth=1.4, color=color, label=name)
         lows, highs = [point.low for point in points], [point.high for point in points]
