@@ -182,8 +182,8 @@ def _make_examples(
     is_misspelt = torch.tensor([spelling != word for word, spelling in zip(words, spellings.values(), strict=True)])
     is_family = torch.tensor(
         [
-            [family_of.get(token) == word_family(word) for token in tokens]
-            for word, tokens in zip(words, token_ids.tolist(), strict=True)
+            [family_of.get(token) == family for token in tokens]
+            for family, tokens in zip(map(word_family, words), token_ids.tolist(), strict=True)
         ]
     )
     kinds = kinds.masked_fill(is_family & ~is_misspelt[:, None], 0)

@@ -10,7 +10,7 @@ from .evaluated_systems import VectorSource
 from .pieces import PieceReader
 from .substitutions import Substitutions
 from .word_matching import WordPattern, normalize_text
-from .word_recovery import POOL_FACTOR, RecoveryScore, score_recovery
+from .word_recovery import POOL_FACTOR, RecoveryScore, score_draws
 
 
 def choose_misspellings(
@@ -83,15 +83,4 @@ def evaluate_misspellings(
         contexts, max_contexts=POOL_FACTOR * max(num_contexts), seed=seed, show_progress=show_progress
     )
     targets = torch.stack([true[word] for word in words]).float()
-    numbers = list(num_contexts) if source.reads_contexts() else [0]
-    if source.model is not None and not source.model.config.has_form:
-        numbers = [number for number in numbers if number]
-    return [
-        score_recovery(
-            torch.stack([induce(number) for _ in range(num_draws if number else 1)]),
-            targets,
-            vocabulary,
-            contexts=number,
-        )
-        for number in numbers
-    ]
+    return score_draws(source.model, induce, targets, vocabulary, num_contexts=num_contexts, num_draws=num_draws)

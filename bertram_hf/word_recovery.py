@@ -1,6 +1,6 @@
 """Recovery of known words: how well a model that has never seen a word's embedding finds it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -91,11 +91,35 @@ def evaluate_recovery(
         show_progress=show_progress,
     )
     true = torch.stack([targets[word] for word in draws.words]).float()
+    return score_draws(model, draws.induce, true, vocabulary, num_contexts=num_contexts, num_draws=num_draws)
+
+
+def score_draws(
+    model: BertramModel | None,
+    induce: Callable[[int], torch.Tensor],
+    true: torch.Tensor,
+    vocabulary: torch.Tensor,
+    *,
+    num_contexts: Sequence[int],
+    num_draws: int,
+) -> list[RecoveryScore]:
+    """Scores vectors from random choices of contexts, for each number of them.
+
+    Args:
+        model: The model, or None for vectors that no contexts change.
+        induce: Returns vectors (W, H) from a new choice of so many contexts of each word.
+        true: (W, H).
+        vocabulary: (V, H).
+        num_contexts: Numbers of contexts; one score, for 0, if they make no difference, and none for 0 if the model
+            reads contexts only.
+        num_draws: How many choices are averaged.
+    """
+    numbers = list(num_contexts) if model is not None and model.config.has_context else [0]
+    if model is not None and not model.config.has_form:
+        numbers = [number for number in numbers if number]
     scores = []
-    for number in num_contexts if model.config.has_context else [0]:
-        if number == 0 and not model.config.has_form:
-            continue
-        vectors = [draws.induce(number) for _ in range(num_draws if number else 1)]
+    for number in numbers:
+        vectors = [induce(number) for _ in range(num_draws if number else 1)]
         scores.append(score_recovery(torch.stack(vectors), true, vocabulary, contexts=number))
     return scores
 
