@@ -41,6 +41,34 @@ def test_newsgroups_become_topics(tmp_path):
     assert printed == f"Wrote 2 texts to {output}.\n"
 
 
+def run_news_texts(*arguments):
+    command = [sys.executable, EXAMPLES / "news_texts.py", *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_news_of_both_published_forms(tmp_path):
+    with gzip.open(tmp_path / "test.csv.gz", "wt") as file:
+        file.write('"3","Oil, and ""more""","Prices\\rise   again."\n"2","A game","Won."\n')
+    (tmp_path / "train.tsv").write_text('A "quoted"  text.\tWorld\n')
+    output = tmp_path / "news.tsv"
+    done = run_news_texts(tmp_path / "test.csv.gz", tmp_path / "train.tsv", "--output", output)
+    assert done.stdout == f"Wrote 3 texts to {output}.\n"
+    assert output.read_text().splitlines() == [
+        "text\tlabel",
+        'Oil, and "more" . Prices rise again.\tBusiness',
+        "A game . Won.\tSports",
+        'A "quoted" text.\tWorld',
+    ]
+
+
+def test_news_of_another_form_are_refused(tmp_path):
+    (tmp_path / "test.csv").write_text("3,a text\n")
+    done = run_news_texts(tmp_path / "test.csv", "--output", tmp_path / "news.tsv")
+    assert done.returncode == 1
+    assert "expected class number (1 to 4), title and text on each line; got ['3', 'a text']" in done.stderr
+    assert not (tmp_path / "news.tsv").exists()
+
+
 BASE_64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 ENTRY = r"""Kumquat \Kum"quat\, n. [Chinese (Cantonese) kam kwat gold orange.] (Bot.)
    1. A small {citrus} fruit with a sweet rind and acid pulp,
