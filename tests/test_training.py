@@ -1,16 +1,22 @@
 import errno
 import json
 import os
-import random
 import shutil
-import subprocess
-import sys
-import time
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_training import HELDOUT, NOUNS, SEVERAL_PIECES, make_sentences, write_encoder, write_recipe
+from tiny_training import (
+    APPROXIMATE,
+    HELDOUT,
+    NOUNS,
+    SEVERAL_PIECES,
+    induce,
+    make_sentences,
+    read_training,
+    write_encoder,
+    write_recipe,
+)
 from transformers import AutoConfig, AutoModel, AutoProcessor
 from transformers.utils import logging as transformers_logging
 
@@ -28,8 +34,6 @@ from bertram_hf.word_vectors import WordVectors
 
 SYSTEMS = ["bertram-add", "bertram-shallow", "bertram-replace", "mimick", "a-la-carte", "attentive-mimicking"]
 FORM_ONLY, CONTEXT_ONLY = ("mimick",), ("a-la-carte",)
-NUM_KILLS = 3
-APPROXIMATE = {"approximate": True, "approximation": {"iterations": 2, "num_templates": 2}}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -57,18 +61,8 @@ def trained(tmp_path_factory, encoder_folder):
     return path, path.parent / "out"
 
 
-def read_training(output, system):
-    return json.loads((output / system / "training.json").read_text())
-
-
 def snapshot(output):
     return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in output.rglob("*") if path.is_file()}
-
-
-def induce(folder, words, **loading):
-    model, processor = AutoModel.from_pretrained(folder, **loading), AutoProcessor.from_pretrained(folder)
-    contexts = {word: [f"the old {word} near the {NOUNS[row]}"] for row, word in enumerate(words)}
-    return induce_vectors(model, processor, contexts, show_progress=False).embeddings
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -259,27 +253,6 @@ def test_change_of_the_recipe_is_trained_and_the_rest_is_kept(encoder_folder, tm
     )
 
 
-def test_three_processes_train_a_model(encoder_folder, tmp_path):
-    fields = {"targets": APPROXIMATE, "form_folds": 2, "look_alikes": {"num_words": 20, "max_contexts": 2}}
-    path = write_recipe(tmp_path, encoder_folder, systems=["bertram-add"], **fields)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "3", "--standalone"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    result = subprocess.run(
-        [*command, "-m", "bertram_hf.cli", "train", str(path), "--json"],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=280,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    assert list(json.loads(result.stdout)) == ["bertram-add"]  # of one process only
-    assert induce(tmp_path / "out" / "bertram-add", HELDOUT).isfinite().all()
-    record = read_training(tmp_path / "out", "bertram-add")
-    assert [stage.get("epochs") for stage in record["stages"]] == [1, 1, 1, None]  # context, form, both, look-alikes
-    assert record["data"]["sources"]["approximation"] > 0
-
-
 @pytest.mark.parametrize(
     ("sentences", "fields", "message"),
     [
@@ -381,49 +354,3 @@ def test_last_stage_teaches_which_words_are_misspellings(tmp_path, encoder_folde
     train_command(path, capsys, "--set", "look_alikes=null")  # nothing is left of them
     assert AutoProcessor.from_pretrained(folder).look_alikes is None
     assert not AutoModel.from_pretrained(folder, encoder=str(encoder_folder)).config.look_alikes
-
-
-def test_killed_last_stage_gives_the_same(tmp_path, encoder_folder, monkeypatch):
-    fields = {"look_alikes": {"num_words": 20, "max_contexts": 2}}
-    whole, killed = (write_recipe(tmp_path / name, encoder_folder, **fields) for name in ("whole", "killed"))
-    train_command(whole)
-
-    def kill(*arguments, **more):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("bertram_hf.training.write_record", kill)
-        with pytest.raises(KeyboardInterrupt):
-            train_recipe(Recipe.load(killed), show_progress=False)
-    train_command(killed)
-    weights = [load_file(path.parent / "out" / "bertram-add" / "model.safetensors") for path in (whole, killed)]
-    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
-
-
-def test_kill_at_any_moment_changes_nothing(tmp_path, encoder_folder):
-    """Corpus, targets and all stages, with kill -9 at random moments until nothing is left to do."""
-    fields = {"systems": ["bertram-add", "bertram-shallow"], "targets": APPROXIMATE, "form_folds": 2}
-    fields["look_alikes"] = {"num_words": 20, "max_contexts": 2}
-    whole, killed = (write_recipe(tmp_path / name, encoder_folder, **fields) for name in ("whole", "killed"))
-
-    def start(path):
-        command = [sys.executable, "-m", "bertram_hf.cli", "train", str(path)]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    begun = time.monotonic()
-    process = start(whole)
-    while process.poll() is None and not (whole.parent / "out").exists():
-        time.sleep(0.01)
-    seconds_to_start = time.monotonic() - begun
-    assert process.wait() == 0
-    seconds = time.monotonic() - begun
-    moments = [random.uniform(seconds_to_start, seconds) for _ in range(NUM_KILLS)]
-    for moment in moments:
-        process = start(killed)
-        time.sleep(moment)
-        process.kill()
-        process.wait()
-    assert start(killed).wait() == 0
-    for system in fields["systems"]:
-        first, second = (load_file(path.parent / "out" / system / "model.safetensors") for path in (whole, killed))
-        assert all(torch.equal(value, second[name]) for name, value in first.items()), f"killed after {moments} s"

@@ -1,5 +1,6 @@
 """A corpus of tiny-bert's words and small recipes, for the tests of training."""
 
+import json
 import random
 import re
 from pathlib import Path
@@ -8,9 +9,9 @@ import numpy as np
 import torch
 import yaml
 from tiny_models import FAMILIES, ORIGINAL
-from transformers import AutoConfig, AutoModel, BertTokenizer
+from transformers import AutoConfig, AutoModel, AutoProcessor, BertTokenizer
 
-from bertram_hf import BertramModel, BertramProcessor
+from bertram_hf import BertramModel, BertramProcessor, induce_vectors
 from bertram_hf.encoded_contexts import EncodedContexts
 from bertram_hf.feature_cache import cache_features
 from bertram_hf.form_tokenization import FormTokenizer
@@ -31,6 +32,7 @@ ADJECTIVES = re.findall(
     r"\w+", "red green blue white black small large old new young long short bright dark cold warm quiet loud"
 )
 VERBS = re.findall(r"\w+", "eat carry find lose make take give hold open close build break")
+APPROXIMATE = {"approximate": True, "approximation": {"iterations": 2, "num_templates": 2}}
 
 
 def make_sentences(number=400, seed=0):
@@ -49,6 +51,18 @@ def write_encoder(folder):
     tiny_encoder().save_pretrained(folder)
     BertTokenizer.from_pretrained(ORIGINAL / "tiny-bert").save_pretrained(folder)
     return folder
+
+
+def read_training(output, system):
+    """Returns the record of a trained system."""
+    return json.loads((output / system / "training.json").read_text())
+
+
+def induce(folder, words, **loading):
+    """Returns a trained system's vectors of words from one context each."""
+    model, processor = AutoModel.from_pretrained(folder, **loading), AutoProcessor.from_pretrained(folder)
+    contexts = {word: [f"the old {word} near the {NOUNS[row]}"] for row, word in enumerate(words)}
+    return induce_vectors(model, processor, contexts, show_progress=False).embeddings
 
 
 def write_recipe(folder, encoder, sentences=None, **fields):
