@@ -8,7 +8,15 @@ from typing import Any
 
 from .form_tokenization import FORM_VOCAB_NAME
 from .injection import PACKS_FOLDER, read_settings
-from .saved_folders import CONFIG_NAME, PROCESSOR_NAME, count_parameters, is_hub_name, read_json, read_shapes
+from .saved_folders import (
+    CONFIG_NAME,
+    MASKED_LM_NAME,
+    PROCESSOR_NAME,
+    count_parameters,
+    is_hub_name,
+    read_json,
+    read_shapes,
+)
 from .word_vectors import METADATA_NAME, VECTORS_NAME
 
 MAX_WORDS_SHOWN = 10
@@ -176,6 +184,34 @@ outputs = injector(**injector.tokenizer("a text with your words", return_tensors
             "packs": ", ".join(f"{pack} ({len(pack_words):,})" for pack, pack_words in packs.items()),
         },
         ["A word has one vector, in which its senses are mixed."],
+    )
+
+
+def describe_masked_lm(folder: Path, name: str, base_model: str | None) -> Description:
+    """Describes a masked language model whose head was trained on an encoder."""
+    config, record = read_json(folder / CONFIG_NAME), read_json(folder / MASKED_LM_NAME)
+    encoder = base_model or record["settings"]["encoder"]
+    code = f"""from transformers import pipeline
+
+fill = pipeline("fill-mask", model={_quote(name)})
+fill(f"a lion is a kind of {{fill.tokenizer.mask_token}}.")
+"""
+    return Description(
+        f"A masked language model on `{encoder}`, which has no masked-LM head: the head and the layers below it are "
+        "trained, the input embeddings are the encoder's, so that vectors induced for the encoder can be injected.",
+        code,
+        "`bertram_hf.BertramEmbeddingInjector` puts vectors of rare words into it.",
+        {
+            "model": (config.get("architectures") or [None])[0],
+            "encoder": encoder,
+            "parameters": sum(count_parameters(folder).values()),
+            "embedding space": record.get("embedding_fingerprint"),
+        },
+        [
+            "It is made to ask what a model understands of a rare word, not as a language model of its own.",
+            "Its layers are no longer those of the encoder: do not use it for the encoder's own task.",
+        ],
+        {"library_name": "transformers", "pipeline_tag": "fill-mask", "base_model": base_model},
     )
 
 

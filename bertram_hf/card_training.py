@@ -8,15 +8,35 @@ from huggingface_hub.utils import yaml_dump
 
 from .machine_paths import hide_paths
 from .markdown_table import format_facts, format_rows, format_title
-from .saved_folders import read_json
+from .saved_folders import MASKED_LM_NAME, read_json
 
 TRAINING_NAME = "training.json"  # what a training run says of itself; each of its keys may be missing
+CONDITIONS = ("contexts", "model")  # what scores are of
 
 
 def read_training(folder: Path) -> dict[str, Any]:
     """Returns the record of the training without paths of the machine; it is empty if there is none."""
     path = folder / TRAINING_NAME
     return hide_paths(read_json(path)) if path.is_file() else {}
+
+
+def read_masked_lm_training(folder: Path) -> dict[str, Any]:
+    """Returns the record of a masked-LM head in the form of `read_training`."""
+    record = hide_paths(read_json(folder / MASKED_LM_NAME))
+    text, settings = record["text"], record["settings"]
+    scores = {"before training": record["before"], "after training": record["after"]}
+    return {
+        "data": {"description": f"{text['num_texts']:,} texts, {text['num_tokens']:,} tokens."},
+        "versions": record.get("versions"),
+        "seed": settings["seed"],
+        "command": record.get("command"),
+        "recipe": settings,
+        "stages": [{"stage": "masked tokens", "steps": record["steps"], "seconds": record["seconds"]}],
+        "evaluation": {
+            "description": "Prediction of masked tokens in held-out text of the same kind.",
+            "scores": [{"model": name, **score} for name, score in scores.items()],
+        },
+    }
 
 
 def format_training(training: dict[str, Any]) -> str:
@@ -45,22 +65,26 @@ def format_scores(training: dict[str, Any]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def list_results(training: dict[str, Any]) -> list[EvalResult]:
-    """Returns each score for each number of contexts as the Hub wants it."""
+def list_results(training: dict[str, Any], task_type: str | None) -> list[EvalResult]:
+    """Returns each score, for each number of contexts or each model, as the Hub wants it."""
     evaluation = training.get("evaluation") or {}
     return [
         EvalResult(
-            task_type="feature-extraction",
+            task_type=task_type or "feature-extraction",
             dataset_type="custom",  # the field wants an id on the Hub or such a word
             dataset_name=evaluation.get("description") or "held-out words",
             metric_type=metric,
-            metric_name=format_title(metric) + (f", contexts: {score['contexts']}" if "contexts" in score else ""),
+            metric_name=", ".join([format_title(metric), *_list_conditions(score)]),
             metric_value=value,
         )
         for score in evaluation.get("scores") or []
         for metric, value in score.items()
-        if metric != "contexts" and isinstance(value, int | float)
+        if metric not in (*CONDITIONS, "num_tokens") and isinstance(value, int | float)
     ]
+
+
+def _list_conditions(score: dict[str, Any]) -> list[str]:
+    return [f"{name}: {score[name]}" for name in CONDITIONS if name in score]
 
 
 def uses_approximation(training: dict[str, Any]) -> bool:

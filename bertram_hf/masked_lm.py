@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,12 @@ from .machine_paths import hide_paths
 from .masked_lm_batches import MaskedBatches, mask_heldout
 from .masked_lm_head import MaskedTokenModel, add_masked_lm_head
 from .masked_lm_text import prepare_text
+from .saved_folders import MASKED_LM_NAME
 from .training_stage import last_whole_checkpoint, only_item
+from .version import installed_versions
 
 logger = logging.getLogger(__name__)
 
-RECORD_NAME = "masked_lm.json"
 CHECKPOINTS = "checkpoints"
 SETTINGS_NAME = "settings.json"
 
@@ -62,6 +63,8 @@ class MaskedLMRecord:
         text: How many texts, blocks and tokens there were.
         steps: Steps of training.
         seconds: Seconds of training, since the last checkpoint.
+        command: The command that trained it, if known.
+        versions: Of the packages that did.
     """
 
     settings: dict[str, Any]
@@ -71,6 +74,8 @@ class MaskedLMRecord:
     text: dict[str, int]
     steps: int
     seconds: float
+    command: str | None = None
+    versions: dict[str, str] = field(default_factory=dict)
 
 
 def train_masked_lm_head(
@@ -89,6 +94,7 @@ def train_masked_lm_head(
     text_column: str = "text",
     seed: int = 0,
     device: str | None = None,
+    command: str | None = None,
     show_progress: bool = True,
 ) -> MaskedLMRecord:
     """Trains a masked-LM head for an encoder without one, and writes model, tokenizer and `masked_lm.json`.
@@ -112,6 +118,7 @@ def train_masked_lm_head(
         text_column: The column of a dataset.
         seed: Seed of the held-out texts, batches, masks and dropout.
         device: `"cpu"` to train there although there is a GPU.
+        command: The command that does this, for the record.
         show_progress: Whether progress bars are shown.
 
     Returns:
@@ -198,10 +205,12 @@ def train_masked_lm_head(
         text=text.numbers,
         steps=trainer.state.global_step,
         seconds=seconds,
+        command=hide_paths(command),
+        versions=installed_versions(),
     )
     model.save_pretrained(output)
     tokenizer.save_pretrained(output)
-    write_json(output / RECORD_NAME, asdict(record))
+    write_json(output / MASKED_LM_NAME, asdict(record))
     shutil.rmtree(output / CHECKPOINTS)
     return record
 
@@ -228,7 +237,7 @@ def score_masked_lm(model: PreTrainedModel, batches: Iterable[dict[str, torch.Te
 
 def _check_output(output: Path, settings: dict[str, Any]) -> MaskedLMRecord | None:
     """Returns the record of a finished run, None for one to begin or go on; raises if `output` holds anything else."""
-    begun, ended = output / CHECKPOINTS / SETTINGS_NAME, output / RECORD_NAME
+    begun, ended = output / CHECKPOINTS / SETTINGS_NAME, output / MASKED_LM_NAME
     if ended.is_file():
         record = json.loads(ended.read_text(encoding="utf-8"))
         found = record["settings"]

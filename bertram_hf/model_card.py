@@ -8,19 +8,35 @@ from typing import Any
 from huggingface_hub import ModelCard, ModelCardData
 from huggingface_hub.utils import validate_repo_id
 
-from .card_descriptions import Description, describe_injected, describe_model, describe_processor, describe_words
-from .card_training import format_scores, format_training, list_results, read_training, uses_approximation
+from .card_descriptions import (
+    Description,
+    describe_injected,
+    describe_masked_lm,
+    describe_model,
+    describe_processor,
+    describe_words,
+)
+from .card_training import (
+    format_scores,
+    format_training,
+    list_results,
+    read_masked_lm_training,
+    read_training,
+    uses_approximation,
+)
 from .citations import ATTENTIVE_MIMICKING_PAPER, BERTRAM_PAPER, ONE_TOKEN_APPROXIMATION_PAPER
 from .markdown_table import format_facts
 from .saved_folders import find_kind, is_hub_name
 
 CARD_NAME = "README.md"
 LIBRARY = "bertram-hf"
+READ_TRAINING = {"model": read_training, "masked-lm": read_masked_lm_training}
 DESCRIBE = {
     "model": describe_model,
     "processor": describe_processor,
     "words": describe_words,
     "injected": describe_injected,
+    "masked-lm": describe_masked_lm,
 }
 
 
@@ -36,10 +52,11 @@ def write_card(
 ) -> Path:
     """Writes README.md, a Hugging Face model card, into a folder that bertram_hf saved. No weights are loaded.
 
-    If the folder holds `training.json`, the card has the data, recipe, stages and scores of the training.
+    If the folder holds `training.json` or `masked_lm.json`, the card has data, recipe, stages and scores of training.
 
     Args:
-        folder: Saved BERTRAM model with its processor, processor alone, word vectors, or injected model.
+        folder: Saved BERTRAM model with its processor, processor alone, word vectors, injected model, or masked
+            language model that `bertram masked-lm` trained.
         name: Name on the Hub, for title and examples; by default the folder's.
         license: Such as `"apache-2.0"`; left out if not given, like `language` and `datasets`.
         language: Codes such as `"en"`.
@@ -71,12 +88,12 @@ def write_card(
         name = folder.resolve().name
     else:
         validate_repo_id(name)
-    training = read_training(folder) if kind == "model" else {}
+    training = READ_TRAINING[kind](folder) if kind in READ_TRAINING else {}
     described = DESCRIBE[kind](folder, name, base_model)
     if kind == "model" and not format_scores(training):
         described.limits.append("No scores are recorded for this checkpoint.")
     title = name.split("/")[-1]
-    results = list_results(training)
+    results = list_results(training, described.metadata.get("pipeline_tag"))
     metadata: dict[str, Any] = {
         "license": license,
         "language": list(language) or None,

@@ -2,17 +2,14 @@
 
 import hashlib
 import json
-import platform
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from .json_files import write_json
-
-PACKAGES = ("bertram-hf", "torch", "transformers")
+from .version import installed_versions
 
 
 class ResultRows:
@@ -70,7 +67,7 @@ class ResultRows:
             "system": system,
             "seed": seed,
             "command": add_options(self.command, options),
-            "versions": {name: version(name) for name in PACKAGES} | {"python": platform.python_version()},
+            "versions": installed_versions(),
             "fingerprint": fingerprint(depends_on),
             **compute(),
         }

@@ -13,10 +13,11 @@ from safetensors import safe_open
 from .injection import SETTINGS_NAME
 from .word_vectors import VECTORS_NAME
 
-Kind = Literal["model", "processor", "words", "injected"]
+Kind = Literal["model", "processor", "words", "injected", "masked-lm"]
 
 CONFIG_NAME = "config.json"
 PROCESSOR_NAME = "processor_config.json"
+MASKED_LM_NAME = "masked_lm.json"  # what the training of a masked-LM head says of itself
 
 
 def find_kind(folder: Path) -> Kind:
@@ -29,6 +30,8 @@ def find_kind(folder: Path) -> Kind:
         return "injected"
     if (folder / VECTORS_NAME).is_file():
         return "words"
+    if (folder / MASKED_LM_NAME).is_file():
+        return "masked-lm"
     if (folder / CONFIG_NAME).is_file():
         model_type = read_json(folder / CONFIG_NAME).get("model_type")
         if model_type == "bertram":
@@ -43,8 +46,9 @@ def find_kind(folder: Path) -> Kind:
         found = "none of these files" if folder.is_dir() else "no such folder"
     raise ValueError(
         f"Expected a folder with a BERTRAM model ({CONFIG_NAME}), its processor ({PROCESSOR_NAME}), word vectors "
-        f"({VECTORS_NAME}) or an injected model ({SETTINGS_NAME}); found in {folder}: {found}. Give what "
-        "save_pretrained wrote; `hf upload` takes other folders."
+        f"({VECTORS_NAME}), an injected model ({SETTINGS_NAME}) or a masked language model with a trained head "
+        f"({MASKED_LM_NAME}); found in {folder}: {found}. Give what save_pretrained or a bertram command wrote; "
+        "`hf upload` takes other folders."
     )
 
 

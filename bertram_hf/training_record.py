@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +16,7 @@ from .processing_bertram import BertramProcessor
 from .training_data import TrainingData
 from .training_recipe import Recipe
 from .training_stage import read_record
+from .version import installed_versions
 from .word_recovery import RecoveryScore, evaluate_recovery
 
 if TYPE_CHECKING:
@@ -94,12 +93,11 @@ def describe_training(
 ) -> dict[str, Any]:
     """Returns the content of `training.json`: recipe, data, stages and scores of one system."""
     num_contexts = sum(data.contexts.num_contexts[word] for word in data.train)
-    packages = ("bertram-hf", "torch", "transformers")
     return {
         "command": command,
         "recipe": asdict(recipe),
         "seed": recipe.seed,
-        "versions": {name: version(name) for name in packages} | {"python": platform.python_version()},
+        "versions": installed_versions(),
         "data": {
             "description": recipe.description,
             "training_words": len(data.train),

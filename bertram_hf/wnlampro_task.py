@@ -16,11 +16,12 @@ from .evaluation_recipe import WnlamproTask
 from .injection import BertramEmbeddingInjector
 from .json_files import write_json
 from .markdown_table import format_rows
-from .masked_lm import RECORD_NAME, train_masked_lm_head
+from .masked_lm import train_masked_lm_head
 from .paired_scores import SIGNIFICANCE, mark_best
 from .pieces import PieceReader
 from .rare_words import normalize_spelling
 from .result_rows import ResultRows
+from .saved_folders import MASKED_LM_NAME
 from .training_data import vocabulary_words
 from .weight_hashing import hash_weights
 from .wnlampro import WnlamproEntry, drop_frequent_corruptions, parse_entry, read_wnlampro, write_wnlampro
@@ -90,6 +91,7 @@ class WnlamproEvaluation:
             load_dataset("text", data_files=self.task.texts, split="train"),
             folder,
             max_steps=self.task.max_steps,
+            command=self.run.command_of("wnlampro"),
             show_progress=self.run.show_progress,
         )
         return str(folder)
@@ -113,7 +115,7 @@ class WnlamproEvaluation:
     def head(self) -> dict[str, Any]:
         """What a row says of the masked language model: its weights and, if it has a record, its scores."""
         facts: dict[str, Any] = {"weights": hash_weights(self.model)[:32]}
-        record = Path(self.model_name) / RECORD_NAME
+        record = Path(self.model_name) / MASKED_LM_NAME
         if record.is_file():
             score = json.loads(record.read_text(encoding="utf-8"))["after"]
             facts |= {name: round(score[name], 4) for name in ("perplexity", "accuracy")}

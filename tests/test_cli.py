@@ -192,7 +192,7 @@ def test_folders_that_are_not_ours_are_refused(command, tmp_path, capsys):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "config.json").write_text("{")
     for name, found in {
-        "empty": "none of these files. Give what save_pretrained wrote",
+        "empty": "none of these files. Give what save_pretrained or a bertram command wrote",
         "missing": "no such folder.",
         "bert": "config.json of a bert model.",
         "clip": "processor_config.json of a CLIPProcessor.",

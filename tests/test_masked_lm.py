@@ -14,7 +14,6 @@ from bertram_hf import embedding_fingerprint
 from bertram_hf.commands import masked_lm as command
 from bertram_hf.masked_lm import (
     CHECKPOINTS,
-    RECORD_NAME,
     SETTINGS_NAME,
     MaskedLMRecord,
     score_masked_lm,
@@ -23,6 +22,7 @@ from bertram_hf.masked_lm import (
 from bertram_hf.masked_lm_batches import MaskedBatches, mask_heldout
 from bertram_hf.masked_lm_head import MaskedTokenModel, add_masked_lm_head, find_head
 from bertram_hf.masked_lm_text import prepare_text
+from bertram_hf.saved_folders import MASKED_LM_NAME
 
 TEXTS = make_sentences(300)
 SMALL = {"max_steps": 8, "batch_size": 8, "save_steps": 4, "max_length": 24, "device": "cpu", "show_progress": False}
@@ -267,7 +267,7 @@ def test_a_killed_run_goes_on_to_the_same_model(encoder, trained, tmp_path, monk
         with pytest.raises(KeyboardInterrupt):
             train_masked_lm_head(encoder, TEXTS, tmp_path / "killed", **SMALL)
     assert (tmp_path / "killed" / CHECKPOINTS / "checkpoint-4").is_dir()
-    assert not (tmp_path / "killed" / RECORD_NAME).exists()
+    assert not (tmp_path / "killed" / MASKED_LM_NAME).exists()
     (tmp_path / "killed" / CHECKPOINTS / "checkpoint-6").mkdir()  # a kill in the middle of writing
     record = train_masked_lm_head(encoder, TEXTS, tmp_path / "killed", **SMALL)
     assert record.after == trained[1].after
@@ -285,13 +285,13 @@ def test_a_finished_run_is_not_repeated_nor_overwritten(encoder, trained, tmp_pa
         train_masked_lm_head(encoder, TEXTS, folder, **SMALL | {"seed": 1, "learning_rate": 1e-3})
     with pytest.raises(ValueError, match="these differ: text"):
         train_masked_lm_head(encoder, TEXTS[1:], folder, **SMALL)
-    (folder / RECORD_NAME).unlink()
+    (folder / MASKED_LM_NAME).unlink()
     with pytest.raises(ValueError, match="holds other files"):
         train_masked_lm_head(encoder, TEXTS, folder, **SMALL)
 
 
 def test_record_has_no_paths_of_this_machine(trained):
-    text = (trained[0] / RECORD_NAME).read_text(encoding="utf-8")
+    text = (trained[0] / MASKED_LM_NAME).read_text(encoding="utf-8")
     assert json.loads(text)["settings"]["encoder"] == "encoder"
     assert str(trained[0].parent) not in text
     assert SETTINGS_NAME not in [path.name for path in trained[0].iterdir()]
@@ -320,7 +320,9 @@ def test_command_trains(encoder, tmp_path, capsys):
     arguments.run(arguments)
     record = json.loads(capsys.readouterr().out)
     assert record["steps"] == 3
-    assert record == json.loads((tmp_path / "out" / RECORD_NAME).read_text(encoding="utf-8"))
+    settings = "--max-steps 3 --batch-size 8 --learning-rate 0.0005 --max-length 24 --num-heldout 1000 --seed 0"
+    assert record["command"] == f"bertram masked-lm encoder --text text.txt --output out {settings}"
+    assert record == json.loads((tmp_path / "out" / MASKED_LM_NAME).read_text(encoding="utf-8"))
     arguments = parser.parse_args(options)
     arguments.run(arguments)  # finished already
     out = capsys.readouterr().out

@@ -7,9 +7,12 @@ import torch
 import yaml
 from huggingface_hub import ModelCard
 from test_hub import make_injector, make_vectors
+from tiny_training import make_sentences, write_encoder
 
 from bertram_hf import BertramModel
+from bertram_hf.commands.push import check_folder
 from bertram_hf.machine_paths import hide_paths
+from bertram_hf.masked_lm import train_masked_lm_head
 from bertram_hf.model_card import write_card
 
 TRAINING = {
@@ -207,6 +210,36 @@ def test_code_of_an_injected_model_card_runs(bert_tokenizer, tmp_path, monkeypat
     names = {}
     exec(compile(read_code(path), "card", "exec"), names)
     assert names["outputs"].logits.shape == (1, 3)
+
+
+def test_card_of_a_masked_language_model_says_how_good_it_is(tmp_path, monkeypatch):
+    folder = tmp_path / "my-masked-lm"
+    options = {"max_steps": 2, "batch_size": 8, "max_length": 24, "device": "cpu", "show_progress": False}
+    encoder = write_encoder(tmp_path / "encoder")
+    record = train_masked_lm_head(encoder, make_sentences(), folder, command=f"bertram reproduce {encoder}", **options)
+    path = write_card(folder, base_model="user/bert", language=["en"])
+    text = path.read_text(encoding="utf-8")
+    assert "| model | perplexity | accuracy | num tokens |" in text
+    assert f"| after training | {record.after.perplexity:.4g} | {record.after.accuracy:.4g} |" in text
+    assert f"400 texts, {record.text['num_tokens']:,} tokens." in text
+    assert "bertram reproduce encoder\n" in text
+    assert str(tmp_path) not in text
+    header = read_header(path)
+    assert (header["base_model"], header["pipeline_tag"]) == ("user/bert", "fill-mask")
+    results = ModelCard.load(path).data.eval_results
+    assert {result.task_type for result in results} == {"fill-mask"}
+    assert [result.metric_name for result in results] == [
+        f"{metric}, model: {when} training" for when in ("before", "after") for metric in ("perplexity", "accuracy")
+    ]
+    monkeypatch.chdir(tmp_path)
+    code = read_code(path)
+    names = {}
+    exec(compile(code, "card", "exec"), names)
+    assert len(names["fill"]("a red [MASK].")) == 5
+    assert check_folder(folder) == []
+    (folder / "tokenizer_config.json").unlink()
+    with pytest.raises(ValueError, match=r"tokenizer_config\.json is missing"):
+        check_folder(folder)
 
 
 def test_names_with_odd_letters_stay_python(tmp_path):

@@ -12,8 +12,9 @@ def add_command(commands: Any) -> None:
     command = commands.add_parser(
         "card",
         help="write a model card for a saved folder",
-        description="Writes README.md, a Hugging Face model card, for a BERTRAM model, word vectors or an injected "
-        "model. It says what the saved files say, and nothing else; no weights are loaded.",
+        description="Writes README.md, a Hugging Face model card, for a BERTRAM model, word vectors, an injected "
+        "model or a masked language model of `bertram masked-lm`. It says what the saved files say, and nothing else; "
+        "no weights are loaded.",
         epilog="Example: bertram card my-bertram --name user/my-bertram --license apache-2.0 --language en",
     )
     command.add_argument("folder", metavar="FOLDER", help="folder that save_pretrained or a bertram command wrote")

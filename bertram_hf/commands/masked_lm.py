@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import json
 import logging
+import shlex
 import sys
 from dataclasses import asdict
 from typing import Any
@@ -52,19 +53,18 @@ def run(arguments: argparse.Namespace) -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     if arguments.json:
         disable_progress_bars()
+    settings = ("max_steps", "batch_size", "learning_rate", "max_length", "num_heldout", "seed")
+    options = [part for name in settings for part in ("--" + name.replace("_", "-"), str(getattr(arguments, name)))]
+    command = ["bertram", "masked-lm", arguments.encoder, "--text", *arguments.text, "--output", arguments.output]
     with contextlib.redirect_stdout(sys.stderr):  # the Trainer prints its log, which is not the result
         record = train_masked_lm_head(
             arguments.encoder,
             load_dataset("text", data_files=arguments.text, split="train"),
             arguments.output,
-            max_steps=arguments.max_steps,
-            batch_size=arguments.batch_size,
-            learning_rate=arguments.learning_rate,
-            max_length=arguments.max_length,
-            num_heldout=arguments.num_heldout,
+            **{name: getattr(arguments, name) for name in settings},
             save_steps=arguments.save_steps,
-            seed=arguments.seed,
             device=arguments.device,
+            command=shlex.join([*command, *options]),
             show_progress=not arguments.json,
         )
     if arguments.json:

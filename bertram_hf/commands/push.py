@@ -38,8 +38,9 @@ def add_command(commands: Any) -> None:
     command = commands.add_parser(
         "push",
         help="upload a saved folder to the Hugging Face Hub",
-        description="Uploads a BERTRAM model with its processor, a processor, word vectors, or an injected model. "
-        "Checkpoints, optimizer state and hidden files stay where they are.",
+        description="Uploads a BERTRAM model with its processor, a processor, word vectors, an injected model, or a "
+        "masked language model of `bertram masked-lm`. Checkpoints, optimizer state and hidden files stay "
+        "where they are.",
         epilog="Example: bertram push my-bertram user/my-bertram --private",
     )
     command.add_argument("folder", metavar="FOLDER", help="folder that save_pretrained or a bertram command wrote")
@@ -103,6 +104,9 @@ def check_folder(folder: Path, *, allow_local_encoder: bool = False) -> list[str
         _check_files(folder, ["tokenizer_config.json"], f'Save it again: `processor.save_pretrained("{folder}")`.')
     elif kind == "words":
         _check_files(folder, [VECTORS_NAME, METADATA_NAME], "Save the vectors again with `vectors.save_pretrained`.")
+    elif kind == "masked-lm":
+        fix = "Train it again with `bertram masked-lm`, in a new folder."
+        _check_files(folder, [CONFIG_NAME, "model*.safetensors", "tokenizer_config.json"], fix)
     else:
         packs = [f"{PACKS_FOLDER}/{pack}" for pack in read_settings(folder)["packs"]]
         names = [f"{pack}/{name}" for pack in packs for name in (VECTORS_NAME, METADATA_NAME)]
