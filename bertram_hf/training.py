@@ -114,7 +114,8 @@ class TrainingRun:
         assert self.recipe.context is not None  # as Recipe has checked
         config = context_part(config)
         model, processor = self.new_model(config, "context")
-        return self._train(model, processor, self.recipe.context, self.stage_folder("context", config))
+        makers = self._make_inputs(model, processor, self.recipe.context)
+        return self._train(model, processor, makers, self.recipe.context, self.stage_folder("context", config))
 
     def train_form(self, config: BertramConfig, *, fold: int | None = None) -> BertramModel:
         """Second stage: the form part alone, on all training words or on those outside a fold."""
@@ -125,7 +126,8 @@ class TrainingRun:
         if fold is not None:
             folder = folder.with_name(f"{folder.name}-without-fold-{fold}")
             words = [word for word in words if self.fold_of(word) != fold]
-        return self._train(model, processor, settings, folder, words=words)
+        makers = self._make_inputs(model, processor, settings, words=words)
+        return self._train(model, processor, makers, settings, folder)
 
     def fold_of(self, word: str) -> int:
         """Returns the fold of a word's family."""
@@ -158,11 +160,11 @@ class TrainingRun:
         fuse(model, *parts)
         forms = self.unseen_forms(config, processor) if self.recipe.form_folds and freeze_form else None
         folder = self.stage_folder(preset, config)
-        model = self._train(model, processor, settings, folder, forms=forms)
+        makers = self._make_inputs(model, processor, settings, forms=forms)
+        model = self._train(model, processor, makers, settings, folder)
         if self.recipe.look_alikes is None:
             return model
-        inputs = self._make_inputs(model, processor, settings, self.data.train, forms)[0]
-        return self.train_look_alikes(model, processor, inputs, folder, self.recipe.look_alikes)
+        return self.train_look_alikes(model, processor, makers[0], folder, self.recipe.look_alikes)
 
     def train_look_alikes(
         self,
@@ -231,15 +233,12 @@ class TrainingRun:
         self,
         model: BertramModel,
         processor: BertramProcessor,
+        makers: Sequence[InputMaker],
         settings: StageSettings,
         folder: Path,
-        *,
-        words: Sequence[str] | None = None,
-        forms: torch.Tensor | None = None,
     ) -> BertramModel:
-        """Trains a model on all training words or some, with its own form vectors or given ones (W, H)."""
+        """Trains a model on the inputs that `_make_inputs` returned, as far as that is not done yet."""
         recipe, config = self.recipe, model.config
-        makers = self._make_inputs(model, processor, settings, words or self.data.train, forms)
         train = makers[0].contexts
         occurrences = np.array([self.data.contexts.counts[word] for word in train.words])
         fingerprint = self._fingerprint(model, processor, makers, settings, occurrences)
@@ -278,15 +277,24 @@ class TrainingRun:
         model: BertramModel,
         processor: BertramProcessor,
         settings: StageSettings,
-        words: Sequence[str],
-        forms: torch.Tensor | None,
+        *,
+        words: Sequence[str] | None = None,
+        forms: torch.Tensor | None = None,
     ) -> list[InputMaker]:
-        """Returns what makes a stage's inputs: of training words and, if there are any, of development words."""
+        """Returns what makes a stage's inputs: of training words and, if there are any, of development words.
+
+        Args:
+            model: The model, which has the frozen parts whose outputs are cached.
+            processor: Its processor.
+            settings: How the stage is trained.
+            words: Some of the training words; all by default.
+            forms: (W, H), form vectors of all training words, in place of the model's own.
+        """
         recipe, config = self.recipe, model.config
         reads_form = config.mode in READS_FORM
         train, development = (
             self._encode(processor, words, name, with_contexts=config.has_context)
-            for words, name in ((words, "train"), (self.data.development, "development"))
+            for words, name in ((words or self.data.train, "train"), (self.data.development, "development"))
         )
         if forms is not None:  # a word may have lost all its contexts
             row_of = {word: row for row, word in enumerate(self.data.train)}
