@@ -175,7 +175,7 @@ def split_candidates(
     """Splits a data set into a training set and candidates for the test set ("Dataset Splitting").
 
     Candidates are all rows with a word that has substitutes, or as many of them, drawn at random, as leave
-    `min_train_share` of all rows for training. Rows keep their order.
+    `min_train_share` of all rows for training. Rows of the same texts stay together. Rows keep their order.
 
     Args:
         dataset: The data set.
@@ -195,19 +195,26 @@ def split_candidates(
     """
     check_columns(dataset, text_column=text_column, pair_column=pair_column, label_column=None)
     check_shares(misspelling_share=misspelling_share, min_train_share=min_train_share)
+    rows_of: dict[tuple[str, ...], list[int]] = {}
+    for row, texts in enumerate(read_rows(dataset, text_column, pair_column)):
+        rows_of.setdefault(texts, []).append(row)
     with_words = [
-        row
-        for row, texts in enumerate(read_rows(dataset, text_column, pair_column))
+        rows
+        for texts, rows in rows_of.items()
         if find_replaceable(texts, substitutions, misspelling_share=misspelling_share, seed=seed)
     ]
     max_candidates = len(dataset) - math.ceil(min_train_share * len(dataset))
-    chosen = set(with_words)
-    if len(with_words) > max_candidates:
-        chosen = set(random.Random(f"{seed} candidates").sample(with_words, max_candidates))
+    num_with_words = sum(map(len, with_words))
+    if num_with_words > max_candidates:
+        with_words = random.Random(f"{seed} candidates").sample(with_words, len(with_words))
+    chosen: set[int] = set()
+    for rows in with_words:
+        if len(chosen) + len(rows) <= max_candidates:
+            chosen.update(rows)
     return CandidateSplit(
         train=dataset.select([row for row in range(len(dataset)) if row not in chosen]),
         candidates=dataset.select(sorted(chosen)),
-        num_without_words=len(dataset) - len(with_words),
+        num_without_words=len(dataset) - num_with_words,
     )
 
 

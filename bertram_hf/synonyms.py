@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # WordNet's parts of speech and those of LemmInflect; of senses that are equally frequent, the first is taken.
 PARTS_OF_SPEECH = {"n": "NOUN", "v": "VERB", "a": "ADJ", "r": "ADV"}
 BASE_TAGS = {"NOUN": "NN", "VERB": "VB", "ADJ": "JJ", "ADV": "RB"}
+SAME_AS_BASE = "VBP"  # "I walk"
 COMPARISONS = ("JJR", "JJS", "RBR", "RBS")
 # WordNet has no function words: what it has under their spelling is rare in texts ("in" the inch, "he" helium).
 FUNCTION_WORDS = frozenset(
@@ -131,7 +132,7 @@ class SynonymFinder:
         sense = self.most_frequent_sense(word)
         if sense is None:
             return []
-        tags = self.possible_tags(word, sense)
+        tags = self.possible_tags(word, sense.base, sense.part_of_speech)
         found: dict[str, None] = {}
         for name in sense.synset.lemma_names():
             synonym = name.lower()
@@ -146,6 +147,8 @@ class SynonymFinder:
         """Returns the sense that WordNet counts most often, of all base forms that the word may belong to."""
         best, best_count = None, -1
         for base, pos in self._bases(word):
+            if not self.possible_tags(word, base, PARTS_OF_SPEECH[pos]):
+                continue  # a guess, as "own" for "owner"
             # A base form has its senses by falling count in WordNet, so that the first one is enough.
             for synset in self.wordnet.synsets(base, pos):
                 counts = [lemma.count() for lemma in synset.lemmas() if lemma.name().lower() == base]
@@ -155,16 +158,18 @@ class SynonymFinder:
                     break
         return best
 
-    def possible_tags(self, word: str, sense: WordSense) -> list[str]:
-        """Returns the Penn tags that a word may have in a sense; for a base form, that of base forms only.
+    def possible_tags(self, word: str, base: str, part_of_speech: str) -> list[str]:
+        """Returns the Penn tags that a word may have as a form of a base form; none if it is no such form.
 
         Example:
-            >>> finder.possible_tags("walked", finder.most_frequent_sense("walked"))  # doctest: +SKIP
+            >>> finder.possible_tags("walked", "walk", "VERB")  # doctest: +SKIP
             ['VBD', 'VBN']
         """
-        if word == sense.base:
-            return [BASE_TAGS[sense.part_of_speech]]
-        return [tag for tag, forms in self._inflections(sense.base, sense.part_of_speech).items() if word in forms]
+        base_tag = BASE_TAGS[part_of_speech]
+        if word == base and part_of_speech != "VERB":  # LemmInflect has "time" as a plural too
+            return [base_tag]
+        inflections = {base_tag: (base,)} | self._inflections(base, part_of_speech)
+        return [tag for tag, forms in inflections.items() if word in forms and tag != SAME_AS_BASE]
 
     def inflect(self, base: str, part_of_speech: str, tag: str) -> str | None:
         """Returns a form of a word, or None if it has no such form."""

@@ -238,6 +238,13 @@ def test_split_keeps_a_third_for_training_and_all_rows_without_words():
     assert (len(none.train), len(none.candidates)) == (100, 0)
 
 
+def test_rows_of_the_same_text_stay_together():
+    texts = [f"a tree {index % 20} here" for index in range(90)]
+    split = split_candidates(Dataset.from_dict({"text": texts, "label": [0] * 90}), SUBSTITUTIONS)
+    assert not set(split.train["text"]) & set(split.candidates["text"])
+    assert 56 <= len(split.candidates) <= 60
+
+
 def test_training_freezes_embeddings_and_repeats_with_the_seed(classifiers, bert_tokenizer):
     dataset = draw_dataset(24, classifiers["bert"], fillers=("[MASK]", "the"))
     state = {name: value.clone() for name, value in classifiers["bert"][0].state_dict().items()}

@@ -92,6 +92,8 @@ def test_missing_packages_are_named(monkeypatch, wordnet):
         ("walked", []),  # "underwent" or "undergone"
         ("walks", ["undergoes"]),
         ("saw", ["beheld"]),  # more often of "see"
+        ("put", []),  # present, past or participle; "place" is one of them only
+        ("homes", ["places"]),  # no form of the adverb, which WordNet counts more often
         ("japanese", ["nipponese"]),
         ("Japanese", ["nipponese"]),
         ("excellent", ["fantabulous"]),  # nothing but letters

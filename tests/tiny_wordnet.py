@@ -18,6 +18,9 @@ SYNSETS = [
     ("adj", {"excellent": 4, "fantabulous": 0, "first-class": 0}),
     ("adv", {"often": 8, "ofttimes": 0, "oftentimes": 1}),
     ("noun", {"in": 0, "inch": 0}),
+    ("verb", {"put": 5, "place": 2}),
+    ("noun", {"home": 3, "place": 2}),
+    ("adv", {"home": 9, "homeward": 0}),
 ]
 LETTERS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 NUMBERS = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
