@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .evaluated_systems import EvaluatedSystem
+from .result_rows import file_name
 from .training_recipe import CorpusSource
 from .wnlampro import BANDS
 from .yaml_settings import load_settings
@@ -175,9 +176,14 @@ class EvaluationRecipe:
             ("systems", [system.name for system in self.systems]),
             ("rarified", [task.name for task in self.rarified]),
         ):
-            twice = {name for name in names if names.count(name) > 1}
-            if twice:
-                raise ValueError(f"{what}: each name may stand once; {', '.join(sorted(twice))} stands more often.")
+            of_file: dict[str, str] = {}
+            for name in names:
+                other = of_file.setdefault(file_name(name), name)
+                if names.count(name) > 1 or other != name:
+                    raise ValueError(
+                        f"{what}: expected names that differ in letters or digits (a to z, 0 to 9), as files are named "
+                        f"by them; got {other!r} and {name!r}."
+                    )
         if not self.systems or not self.seeds:
             raise ValueError("systems and seeds: expected at least one of each; got none.")
         if (self.rarified or self.wnlampro) and not self.corpora:

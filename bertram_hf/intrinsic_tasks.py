@@ -37,9 +37,7 @@ def recover_words(run: "Reproduction", task: RecoveryTask, system: EvaluatedSyst
 
 def recover_misspelt(run: "Reproduction", task: MisspellingTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
     """Recovery of known words from their misspellings."""
-    meant = choose_misspellings(
-        read_all_misspellings(task.sources), run.tokenizer, max_words=task.max_words, seed=run.recipe.seeds[0]
-    )
+    meant = choose_misspellings(read_all_misspellings(task.sources), run.tokenizer, max_words=task.max_words)
     contexts = run.contexts_of(task.corpus, sorted(meant.values()), "misspellings")
     meant = {misspelling: word for misspelling, word in meant.items() if contexts[word]}
     embeddings = mean_piece_vectors(run.encoder, run.tokenizer, sorted(meant.values()))  # each is one piece

@@ -17,6 +17,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel, se
 
 from .evaluated_systems import ORIGINAL, PLAIN, EvaluatedSystem, name_model
 from .evaluation_recipe import RarifiedTask
+from .input_files import describe_files
 from .json_files import write_json
 from .labelled_texts import load_labelled_texts
 from .piece_vectors import mean_piece_vectors
@@ -58,6 +59,11 @@ class RarifiedEvaluation:
         settings = {"task": asdict(self.task), "corpora": corpora, "encoder": name_model(recipe.encoder)}
         return json.loads(json.dumps(settings))
 
+    @property
+    def _made_from(self) -> dict[str, Any]:
+        """What tells whether something in the work folder is up to date."""
+        return {"settings": self._settings, "files": describe_files(self._settings)}
+
     @cached_property
     def texts(self) -> Dataset:
         """The whole set, or `max_texts` of it; labels are class numbers."""
@@ -70,8 +76,8 @@ class RarifiedEvaluation:
     def substitutions(self) -> Substitutions:
         """Rare substitutes of the set's words."""
         task, path = self.task, self.folder / "substitutions.tsv"
-        record_path = self.folder / "substitutions.json"
-        if path.is_file() and record_path.is_file() and json.loads(record_path.read_text("utf-8")) == self._settings:
+        record_path, made_from = self.folder / "substitutions.json", self._made_from
+        if path.is_file() and record_path.is_file() and json.loads(record_path.read_text("utf-8")) == made_from:
             return Substitutions.read(path)
         rows = read_rows(self.texts, task.text_column, task.pair_column)
         found = find_substitutes(
@@ -87,7 +93,7 @@ class RarifiedEvaluation:
         )
         self.folder.mkdir(parents=True, exist_ok=True)
         found.write(path)
-        write_json(record_path, self._settings)
+        write_json(record_path, made_from)
         return found
 
     @cached_property
@@ -110,8 +116,7 @@ class RarifiedEvaluation:
         """Loads classifier and rarified set if they are there and up to date, else makes them."""
         task, folder = self.task, self.folder / f"seed-{seed}"
         summary_path = folder / SUMMARY_NAME
-        made_from = {
-            "settings": self._settings,
+        made_from = self._made_from | {
             "substitutions": hash_text("".join(map("\t".join, self.substitutions.entries()))),
         }
         if summary_path.is_file() and json.loads(summary_path.read_text("utf-8"))["made_from"] == made_from:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .input_files import describe_files
 from .json_files import write_json
 from .version import installed_versions
 
@@ -35,11 +36,14 @@ class ResultRows:
             system: The system's name.
             seed: The seed.
             depends_on: All that the result depends on, as JSON can hold it. What is None or empty counts as not there,
-                so that a recipe's new optional fields leave old rows up to date.
+                so that a recipe's new optional fields leave old rows up to date. Files that it names must be those that
+                the row was made from; files that are not here do not matter.
         """
         path = self._path(system, seed)
         row = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        return row if row.get("fingerprint") == fingerprint(depends_on) else None
+        files, is_same = describe_files(depends_on), row.get("fingerprint") == fingerprint(depends_on)
+        is_same &= all(files.get(name, digest) == digest for name, digest in row.get("files", {}).items())
+        return row if is_same else None
 
     def make(
         self,
@@ -69,6 +73,7 @@ class ResultRows:
             "command": add_options(self.command, options),
             "versions": installed_versions(),
             "fingerprint": fingerprint(depends_on),
+            "files": describe_files(depends_on),
             **compute(),
         }
         path = self._path(system, seed)

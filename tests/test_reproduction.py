@@ -100,7 +100,8 @@ def test_one_row_can_be_made_alone(recipe, tmp_path):
         (["--set", "wnlampro={max_steps: 3}"], "expected a masked language model, or texts to train one"),
         (["--set", "wnlampro={model: a, bands: [scarce]}"], "expected some of rare, medium, frequent"),
         (["--set", "similarity.number=3"], "there is no field similarity.number. Fields: pairs, corpus"),
-        (["--set", "systems=[{name: a, model: pieces}, {name: a, model: pieces}]"], "a stands more often"),
+        (["--set", "systems=[{name: a, model: pieces}, {name: a, model: pieces}]"], "got 'a' and 'a'"),
+        (["--set", "systems=[{name: BERT, model: pieces}, {name: BERT+, model: pieces}]"], "got 'BERT' and 'BERT\\+'"),
         (["--set", "systems=[{name: a, model: pieces, mode: add}]"], "mode must be replace or slash; got 'add'"),
         (["--set", "systems=[{name: a}]"], r"systems\[0\] needs the fields model"),
     ],
@@ -122,6 +123,23 @@ def test_row_is_made_anew_if_what_it_depends_on_has_changed(tmp_path):
     assert rows.find("a", 1, {"draws": 3}) is None
     assert rows.find("b", 1, {"draws": 2}) is None
     assert file_name("../a b/C") == "a-b-c"
+
+
+def test_row_is_made_anew_if_a_file_has_changed(tmp_path):
+    words, folder = tmp_path / "words.txt", tmp_path / "texts"
+    words.write_text("kumquat")
+    folder.mkdir()
+    (folder / "a.txt").write_text("a kumquat")
+    rows, depends_on = ResultRows(tmp_path / "rows"), {"words": str(words), "inputs": [str(folder / "*.txt")]}
+    row = rows.make("a", 0, depends_on, dict)
+    assert list(row["files"]) == [str(folder / "*.txt"), str(words)]
+    assert rows.find("a", 0, depends_on) == row
+    words.write_text("kumquats")
+    assert rows.find("a", 0, depends_on) is None
+    words.unlink()
+    assert rows.find("a", 0, depends_on) == row  # what is not here cannot be another
+    (folder / "b.txt").write_text("another")
+    assert rows.find("a", 0, depends_on) is None
 
 
 def test_row_names_the_command_that_makes_it_alone(tmp_path):
