@@ -87,7 +87,7 @@ def encode_clozes(
     prefix = " " if reader.marker == "Ġ" else ""
     sentences = [prefix + _end_sentence(replace_surrogates(text)) for text in texts]
     input_ids: list[list[int]] = tokenizer(sentences, verbose=False)["input_ids"] if sentences else []
-    max_length = _max_length(model)
+    max_length = longest_input(model)
     for text, ids in zip(texts, input_ids, strict=True):
         if (num_masks := ids.count(tokenizer.mask_token_id)) != 1:
             raise ValueError(
@@ -115,7 +115,8 @@ def _end_sentence(text: str) -> str:
     return text if text.endswith(SENTENCE_ENDS) else f"{text}."
 
 
-def _max_length(model: PreTrainedModel) -> int | None:
+def longest_input(model: PreTrainedModel) -> int | None:
+    """Returns how many tokens a model can read; None if that is not known."""
     positions = getattr(model.config, "max_position_embeddings", None)
     if positions is None or positions <= 0:
         return None

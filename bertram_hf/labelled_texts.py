@@ -1,9 +1,13 @@
 """Classification sets: texts with labels, from files or from the Hub."""
 
+import csv
+import glob
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from datasets import ClassLabel, Dataset, Value, load_dataset
+import pandas as pd
+from datasets import ClassLabel, Dataset, Features, Value, load_dataset
 
 # How `datasets` calls the readers of files, by suffix; compressed files have one more.
 READERS = {".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".json": "json", ".parquet": "parquet"}
@@ -27,7 +31,8 @@ def load_labelled_texts(
         seed: Seed of that draw.
 
     Raises:
-        ValueError: If both or none are given, a file is of another kind, or there is no column of labels.
+        ValueError: If both or none are given, a file is of another kind, there is no column of labels, or a row has no
+            label.
 
     Example:
         >>> load_labelled_texts(["news.tsv"], label_column="topic").features["topic"]  # doctest: +SKIP
@@ -45,10 +50,16 @@ def load_labelled_texts(
         suffix = suffixes.pop()
         if suffix is None or suffixes:
             raise ValueError(f"Expected files of one kind among {', '.join(READERS)}; got {', '.join(inputs)}.")
-        options = {"delimiter": "\t", "quoting": 3} if suffix == ".tsv" else {}  # 3: quotes are text
+        options = _table_options(inputs, suffix) if READERS[suffix] == "csv" else {}
         texts = load_dataset(READERS[suffix], data_files=list(inputs), split="train", **options)
     if label_column not in texts.column_names:
         raise ValueError(f"Expected a column {label_column!r}; got {', '.join(texts.column_names)}. Set label_column.")
+    unlabelled = [row for row, label in enumerate(texts[label_column][:], start=1) if label is None or label == ""]
+    if unlabelled:
+        raise ValueError(
+            f"Expected a label in every row; {len(unlabelled)} have none in column {label_column!r}, the first is row "
+            f"{unlabelled[0]}. A line break or a tab inside a text cuts its row in two."
+        )
     if not isinstance(texts.features[label_column], ClassLabel):
         names = sorted(map(str, texts.unique(label_column)))
         labels = [names.index(str(label)) for label in texts[label_column]]
@@ -57,3 +68,12 @@ def load_labelled_texts(
     if max_texts is not None and len(texts) > max_texts:
         texts = texts.shuffle(seed=seed).select(range(max_texts))
     return texts
+
+
+def _table_options(inputs: Sequence[str], suffix: str) -> dict[str, Any]:
+    """Returns how CSV or TSV files are read: all columns as text, as they stand ("NA" and "007", too)."""
+    options: dict[str, Any] = {"keep_default_na": False}
+    if suffix == ".tsv":
+        options |= {"delimiter": "\t", "quoting": csv.QUOTE_NONE}  # quotes are text
+    header = pd.read_csv((sorted(glob.glob(inputs[0])) or inputs)[0], nrows=0, **options)
+    return options | {"features": Features({column: Value("string") for column in header.columns})}

@@ -1,5 +1,6 @@
 """Recovery of known words from their misspellings, as people make them."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
@@ -26,6 +27,8 @@ def choose_misspellings(
     """
     reader = PieceReader(tokenizer)
     pairs = sorted({(word, misspelling) for known in lists for word, misspelling, _ in known.entries()})
+    times = Counter(misspelling for _, misspelling in pairs)
+    pairs = [pair for pair in pairs if times[pair[1]] == 1]  # what stands for two words stands for neither
     word_pieces, pieces = (reader.split([pair[side] for pair in pairs]) for side in (0, 1))
     random = Random(seed)
     chosen: dict[str, list[str]] = {}

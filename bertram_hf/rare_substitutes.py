@@ -41,6 +41,9 @@ def find_substitutes(
         only_unknown: Whether the tokenizer must cut substitutes into several pieces.
         show_progress: Whether a run of more than a few seconds shows a progress bar.
 
+    Raises:
+        ValueError: If a substitute is a special token.
+
     Example:
         >>> find_substitutes(["friend"], {}, tokenizer, synonyms=False, misspellings=["nlpaug"])  # doctest: +SKIP
         Substitutions(1 words: 5 misspelling)
@@ -52,6 +55,9 @@ def find_substitutes(
     for known in [*read_all_misspellings(misspellings), *map(Substitutions.read, given)]:
         occurring = Substitutions(entry for entry in known.entries() if entry[0] in words)
         found |= occurring.keep_rare(counts, max_count=max_count)
+    special = sorted({substitute for _, substitute, _ in found.entries()} & set(tokenizer.all_special_tokens))
+    if special:
+        raise ValueError(f"Expected words as substitutes; {special[0]!r} is a special token of the model. Drop it.")
     if not only_unknown:
         return found
     reader = PieceReader(tokenizer)

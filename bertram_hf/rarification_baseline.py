@@ -15,6 +15,7 @@ from transformers import (
     TrainingArguments,
 )
 
+from .cloze import longest_input
 from .finetuning import SlashAugmentation
 
 # Appendix B. For RoBERTa-large the paper has a learning rate of 1e-5 and 10,000 steps of warm-up.
@@ -178,6 +179,6 @@ def check_labels(dataset: Dataset, config: PreTrainedConfig, label_column: str) 
 
 def check_max_length(model: PreTrainedModel, max_length: int) -> None:
     """Raises a ValueError if inputs would be longer than the model has positions."""
-    positions = getattr(model.config, "max_position_embeddings", None)
-    if positions is not None and max_length > positions:
-        raise ValueError(f"max_length must be at most the model's {positions} positions; got {max_length}. Lower it.")
+    longest = longest_input(model)
+    if longest is not None and max_length > longest:
+        raise ValueError(f"max_length must be at most {longest}, which the model can read; got {max_length}. Lower it.")

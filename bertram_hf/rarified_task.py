@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from datasets import Dataset, load_from_disk
+from datasets import ClassLabel, Dataset, load_from_disk
 from transformers import AutoModelForSequenceClassification, PreTrainedModel, set_seed
 
 from .evaluated_systems import ORIGINAL, PLAIN, EvaluatedSystem, name_model
@@ -20,12 +20,14 @@ from .evaluation_recipe import RarifiedTask
 from .input_files import describe_files
 from .json_files import write_json
 from .labelled_texts import load_labelled_texts
+from .misspelling_recovery import misspell_contexts
 from .piece_vectors import mean_piece_vectors
 from .rare_substitutes import find_substitutes
 from .rare_words import split_words
 from .rarification import rarify, read_rows
 from .rarified_evaluation import count_rare_words, evaluate_rarified, rare_words, rarified_texts, subset_masks
 from .rarified_tables import RarifiedAnswers
+from .replaceable_words import match_case
 from .result_rows import ResultRows, file_name
 from .substitutions import Substitutions
 from .training_data import CorpusContexts
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from .reproduction import Reproduction
 
 SUMMARY_NAME = "rarification.json"
+CASES = ("word", "Word", "WORD")
 
 
 class RarifiedEvaluation:
@@ -102,7 +105,7 @@ class RarifiedEvaluation:
         words = [
             form
             for _, text, _ in self.substitutions.entries()
-            for form in ([text.lower()] if self.run.lower_case else [text, text.capitalize(), text.upper()])
+            for form in ([text.lower()] if self.run.lower_case else [match_case(text, case) for case in CASES])
         ]
         return self.run.find_contexts(self.run.recipe.corpora, words, self.folder)
 
@@ -124,7 +127,8 @@ class RarifiedEvaluation:
             return model.to(self.run.encoder.device), load_from_disk(folder / "data")
         shutil.rmtree(folder, ignore_errors=True)
         set_seed(seed)
-        num_labels = len(set(self.texts[task.label_column]))
+        label = self.texts.features[task.label_column]
+        num_labels = label.num_classes if isinstance(label, ClassLabel) else len(set(self.texts[task.label_column]))
         model = AutoModelForSequenceClassification.from_pretrained(self.run.recipe.encoder, num_labels=num_labels)
         result = rarify(
             self.texts,
@@ -160,6 +164,9 @@ class RarifiedEvaluation:
         words = rare_words(rarified, lower_case=self.run.lower_case)
         limit = self.run.recipe.max_contexts
         found = {word: self.contexts.get(word)[:limit] for word in words}
+        for word in [word for word in words if not found[word] and not self.run.lower_case]:
+            lower = word.lower()  # a name or the first word of a sentence: as the word is written elsewhere
+            found[word] = misspell_contexts({word: lower}, {lower: self.contexts.get(lower)[:limit]})[word]
         if indomain:
             for text in chain(*rarified_texts(rarified)):
                 for word in {word.lower() if self.run.lower_case else word for word in split_words(text)}:
@@ -181,6 +188,14 @@ class RarifiedEvaluation:
                 depends_on = self._depends_on(system, seed)
                 row = rows.make(system.name, seed, depends_on, partial(self._classify, seed, system))
                 self._check_texts(row, texts, rows.folder)
+
+    def list_answered(self, rows: ResultRows, seeds: Sequence[int]) -> list[EvaluatedSystem]:
+        """Returns the systems of the recipe that have answered for all of the seeds."""
+        return [
+            system
+            for system in self.run.recipe.systems
+            if all(rows.find(system.name, seed, self._depends_on(system, seed)) is not None for seed in seeds)
+        ]
 
     def find_answers(
         self, rows: ResultRows, systems: Sequence[EvaluatedSystem], seeds: Sequence[int]
@@ -254,7 +269,7 @@ class RarifiedEvaluation:
         if system.model == PLAIN:
             return None, {}
         if system.model == ORIGINAL:
-            return self._original_vectors(rarified), {}
+            return self._original_vectors(rarified) if len(rarified) else None, {}
         key = (seed, system.model, system.indomain)
         if key not in self._induced:
             contexts = self.contexts_for(rarified, indomain=system.indomain)

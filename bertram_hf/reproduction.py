@@ -31,6 +31,13 @@ from .wnlampro_task import WnlamproEvaluation
 logger = logging.getLogger(__name__)
 
 TASKS = ("recovery", "misspellings", "similarity", "wnlampro", "rarified")
+# Models that take no part in a task.
+WITHOUT = {
+    "recovery": (PLAIN, ORIGINAL, PIECES),
+    "misspellings": (PLAIN, ORIGINAL),
+    "similarity": (PLAIN, ORIGINAL),
+    "wnlampro": (ORIGINAL,),
+}
 
 
 class Reproduction:
@@ -111,7 +118,9 @@ class Reproduction:
         if unknown:
             raise ValueError(f"There is no task {unknown[0]!r} in the recipe. Tasks: {', '.join((*tasks, *rarified))}.")
         for name in only or tasks:
-            if name in tasks:
+            if not only and all(system.model in WITHOUT.get(name, ()) for system in self.systems):
+                logger.warning("None of the chosen systems takes part in %s; it is left out.", name)
+            elif name in tasks:
                 getattr(self, f"run_{name}")()
             else:
                 self.run_rarified([rarified[name]])
@@ -208,9 +217,7 @@ class Reproduction:
         """Recovery of held-out words, for systems that are models."""
         task = self.recipe.recovery
         assert task is not None  # as run has checked
-        results = self._make_rows(
-            "recovery", task, partial(recover_words, self, task), without=(PLAIN, ORIGINAL, PIECES)
-        )
+        results = self._make_rows("recovery", task, partial(recover_words, self, task))
         number = next(iter(results.values()))[0]["num_words"]
         title = f"Recovery of {number} held-out words"
         self._write_curves("recovery", results, "mrr", title=title, y_label="mean reciprocal rank")
@@ -220,7 +227,7 @@ class Reproduction:
         task = self.recipe.misspellings
         assert task is not None  # as run has checked
         compute = partial(recover_misspelt, self, task)
-        results = self._make_rows("misspellings", task, compute, without=(PLAIN, ORIGINAL))
+        results = self._make_rows("misspellings", task, compute)
         title = f"Recovery of {next(iter(results.values()))[0]['num_words']} words from their misspellings"
         self._write_curves("misspellings", results, "mrr", title=title, y_label="mean reciprocal rank")
 
@@ -229,7 +236,7 @@ class Reproduction:
         task = self.recipe.similarity
         assert task is not None  # as run has checked
         compute = partial(rate_similarity, self, task)
-        results = self._make_rows("similarity", task, compute, without=(PLAIN, ORIGINAL))
+        results = self._make_rows("similarity", task, compute)
         for row in (row for rows in results.values() for row in rows if not row["reads_contexts"]):
             row["scores"] = [row["scores"][0] | {"contexts": 0}]  # the same whatever the number of contexts
         first = next(iter(results.values()))[0]
@@ -254,7 +261,7 @@ class Reproduction:
             systems = self.recipe.systems
             answers = evaluation.find_answers(rows, systems, self.recipe_seeds)
             if not answers:  # no seed has them all
-                systems = self.systems
+                systems = evaluation.list_answered(rows, self.seeds)
                 answers = evaluation.find_answers(rows, systems, self.seeds)
             write_accuracies(
                 path, f"Rarified {task.name}", systems, answers, max_count=task.max_count, command=rows.command
@@ -279,8 +286,6 @@ class Reproduction:
         name: str,
         task: Any,
         compute: Callable[[EvaluatedSystem, int], dict[str, Any]],
-        *,
-        without: Sequence[str],
     ) -> dict[str, list[dict[str, Any]]]:
         """Makes the rows of the chosen systems and seeds, as far as they are not there and up to date.
 
@@ -288,7 +293,6 @@ class Reproduction:
             name: The task's name.
             task: The task.
             compute: Computes a row.
-            without: Models that take no part.
 
         Returns:
             All such rows that there are, by system.
@@ -308,8 +312,8 @@ class Reproduction:
         def find(system: EvaluatedSystem, seed: int) -> dict[str, Any] | None:
             return rows.find(system.name, seed, depends_on(system, seed))
 
-        collect_rows(self.runs(), make, without=without)
-        results = collect_rows(self.recipe_runs(), find, without=without)
+        collect_rows(self.runs(), make, without=WITHOUT[name])
+        results = collect_rows(self.recipe_runs(), find, without=WITHOUT[name])
         if not results:
             raise ValueError(f"{name}: expected a system with vectors of its own; the plain model has none.")
         return results

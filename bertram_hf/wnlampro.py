@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
+from .word_files import read_utf8
+
 logger = logging.getLogger(__name__)
 
 Relation: TypeAlias = Literal["antonym", "hypernym", "cohyponym", "corruption"]
@@ -139,17 +141,16 @@ def read_wnlampro(
     if split is not None and split not in SPLITS:
         raise ValueError(f"split must be dev or test, or None for both; got {split!r}.")
     entries: dict[str, WnlamproEntry] = {}
-    with open(path, encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                entry = parse_entry(line.rstrip("\n"))
-                if entry.id in entries:
-                    raise ValueError(f"Each id may stand once; {entry.id!r} stands more often. Rename one.")
-            except ValueError as error:
-                raise ValueError(f"Line {number} of {path}: {error}") from error
-            entries[entry.id] = entry
+    for number, line in enumerate(read_utf8(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = parse_entry(line)
+            if entry.id in entries:
+                raise ValueError(f"Each id may stand once; {entry.id!r} stands more often. Rename one.")
+        except ValueError as error:
+            raise ValueError(f"Line {number} of {path}: {error}") from error
+        entries[entry.id] = entry
     chosen = [entry for entry in entries.values() if split in (None, entry.split)]
     if keep_frequent_corruptions:
         return chosen

@@ -252,7 +252,7 @@ def average_ranks(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def compare_ranks(ranks: Mapping[str, Mapping[str, float]], entry_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Compares systems with the best one on some entries, by a paired t-test; nothing if there are fewer than two.
+    """Compares systems with the best one on some entries, by a paired t-test, for which one entry is not enough.
 
     Example:
         >>> ranks = {"plain": {"a": 0.1, "b": 0.5, "c": 0.2}, "bertram": {"a": 0.5, "b": 1.0, "c": 0.5}}
@@ -260,7 +260,7 @@ def compare_ranks(ranks: Mapping[str, Mapping[str, float]], entry_ids: Sequence[
         >>> compared["bertram"]["is_best"], round(compared["plain"]["p_value"], 3)
         (True, 0.02)
     """
-    if len(entry_ids) < 2:
+    if not entry_ids:
         return {}
     chosen = {name: {entry_id: values[entry_id] for entry_id in entry_ids} for name, values in ranks.items()}
     means = {name: sum(values.values()) / len(values) for name, values in chosen.items()}
@@ -269,7 +269,7 @@ def compare_ranks(ranks: Mapping[str, Mapping[str, float]], entry_ids: Sequence[
         name: {
             "mrr": means[name],
             "is_best": means[name] == means[best],
-            "p_value": paired_t_test(values, chosen[best]).p_value,
+            "p_value": paired_t_test(values, chosen[best]).p_value if len(values) > 1 else 1.0,
         }
         for name, values in chosen.items()
     }

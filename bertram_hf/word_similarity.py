@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -11,6 +10,7 @@ import torch
 from .bootstrap import bootstrap_interval
 from .mimicking_loss import unit_rows
 from .rare_words import normalize_spelling
+from .word_files import read_utf8
 from .word_vectors import WordVectors
 
 
@@ -30,7 +30,7 @@ class SimilarityScore:
     Attributes:
         contexts: Contexts of each rare word; a word that has fewer gives all it has.
         spearman: Rank correlation between ratings and centred cosines, the mean over the draws of contexts.
-        spearman_low: Lower end of its 95% confidence interval, by bootstrap over the pairs.
+        spearman_low: Lower end of its 95% confidence interval, by bootstrap over the rare words with all their pairs.
         spearman_high: Upper end.
         num_pairs: Over how many pairs.
     """
@@ -57,7 +57,7 @@ def read_rated_pairs(path: str | os.PathLike[str], *, lower_case: bool = False) 
         ValueError: If a line is of another form, with its number.
     """
     pairs = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), start=1):
+    for number, line in enumerate(read_utf8(path).splitlines(), start=1):
         if not line.strip():
             continue
         fields = line.split("\t")
@@ -132,7 +132,7 @@ def evaluate_similarity(
         def score(items: np.ndarray, drawn: np.ndarray = drawn) -> float:
             return float(np.mean([spearman(ratings[items], row[items]) for row in drawn]))
 
-        low, high = bootstrap_interval(len(pairs), score)
+        low, high = bootstrap_interval(len(pairs), score, groups=rare_rows.numpy())
         scores.append(SimilarityScore(number, score(np.arange(len(pairs))), low, high, len(pairs)))
     return scores
 

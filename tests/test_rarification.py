@@ -329,7 +329,7 @@ def test_wrong_input_is_named(classifiers):
         run(Dataset.from_dict({"text": ["a"], "label": [3]}))
     with pytest.raises(ValueError, match=r"got 1\.5 in column 'number'"):
         run(label_column="number")
-    with pytest.raises(ValueError, match="at most the model's 64 positions; got 128"):
+    with pytest.raises(ValueError, match="at most 64, which the model can read; got 128"):
         run(max_length=128)
     with pytest.raises(ValueError, match="more than the 2 special tokens of an input; got 2"):
         run(max_length=2)

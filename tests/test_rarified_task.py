@@ -64,6 +64,11 @@ def test_rarified_set_is_classified_by_every_system(recipe, tmp_path, capsys):
     folder = tmp_path / "results" / "rarified"
     assert main([*arguments, "--system", "tiny BERT"]) == 0
     assert list(json.loads((folder / "tiny-news.json").read_text())["subsets"]["All"]) == ["tiny BERT"]
+    assert main([*arguments, "--system", "mean of pieces"]) == 0  # the table has all systems that have answered
+    assert list(json.loads((folder / "tiny-news.json").read_text())["subsets"]["All"]) == [
+        "tiny BERT",
+        "mean of pieces",
+    ]
     assert main(arguments) == 0
     rows = read_rows(folder / "tiny-news")
     assert rows["a-la-carte-seed-0.json"]["command"] == (

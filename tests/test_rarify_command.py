@@ -4,10 +4,10 @@ import re
 
 import pytest
 import torch
-from datasets import load_from_disk
+from datasets import ClassLabel, Dataset, Features, Value, load_from_disk
 from tiny_models import FAMILIES
 from tiny_wordnet import write_tiny_wordnet
-from transformers import AutoConfig, AutoModelForSequenceClassification
+from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedConfig
 
 from bertram_hf.commands import rarify
 from bertram_hf.wordnet import open_wordnet
@@ -132,3 +132,23 @@ def test_numbers_are_the_models_numbers(folder, capsys):
     (folder / "texts.tsv").write_text(text, encoding="utf-8")
     run("--substitutions", "substitutions.tsv", "--json")
     assert json.loads(capsys.readouterr().out)["num_candidates"] == 60
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        (("Rich", "POOR"), [0, 1]),  # by name, in whatever case
+        (("LABEL_0", "LABEL_1"), [1, 0]),  # by number, as the dataset has them
+        (("wealthy", "needy"), None),
+    ],
+)
+def test_classes_of_a_hub_dataset_are_matched_by_name(classes, expected):
+    features = Features({"text": Value("string"), "label": ClassLabel(names=["poor", "rich"])})
+    texts = Dataset.from_dict({"text": ["a", "b"], "label": [1, 0]}, features=features)
+    config = PreTrainedConfig(id2label=dict(enumerate(classes)), label2id={name: i for i, name in enumerate(classes)})
+    arguments = argparse.Namespace(label_column="label", dataset=["news"])
+    if expected is None:
+        with pytest.raises(ValueError, match="Expected labels among the model's, wealthy, needy"):
+            rarify.match_labels(texts, config, arguments)
+    else:
+        assert rarify.match_labels(texts, config, arguments)["label"][:] == expected

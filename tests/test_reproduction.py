@@ -112,6 +112,22 @@ def test_bad_recipe_is_refused(recipe, capsys, options, message):
     assert re.search(message, printed), printed
 
 
+def test_words_that_may_be_trained_on_or_have_no_embedding_are_refused(recipe, tmp_path, capsys):
+    (tmp_path / "words.txt").write_text("river\ncastle\n")
+    options = ["--only", "recovery", "--set", f"recovery.words={tmp_path / 'words.txt'}"]
+    assert main(["reproduce", str(recipe), *options, "--set", f"output={tmp_path}"]) == 1
+    assert "1 of 2 may be trained on, such as 'river'" in capsys.readouterr().err
+    (tmp_path / "words.txt").write_text("kumquat\ncastle\n")
+    assert main(["reproduce", str(recipe), *options, "--set", f"output={tmp_path}"]) == 1
+    assert "expected words of one piece, whose embeddings are known; 1 of 2 have" in capsys.readouterr().err
+
+
+def test_task_without_chosen_systems_is_left_out(recipe, tmp_path, caplog):
+    assert main(["reproduce", str(recipe), "--system", "mean of pieces", "--set", f"output={tmp_path}"]) == 0
+    assert "None of the chosen systems takes part in recovery" in caplog.text
+    assert [path.name for path in sorted(tmp_path.glob("*.md"))] == ["similarity.md"]
+
+
 def test_row_is_made_anew_if_what_it_depends_on_has_changed(tmp_path):
     rows = ResultRows(tmp_path)
     values = iter([1, 2, 3])

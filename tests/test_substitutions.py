@@ -138,3 +138,14 @@ def test_known_substitutes_are_kept_if_asked_for(bert_tokenizer, tmp_path, caplo
     found = find_substitutes(["lake"], {}, bert_tokenizer, **options)
     assert [substitute.text for substitute in found["lake"]] == ["lakequux"]
     assert "1 of 2 rare substitutes are left out" in caplog.text
+
+
+def test_special_tokens_are_no_words(bert_tokenizer, tmp_path):
+    (tmp_path / "given.tsv").write_text("lake\t[MASK]\n")
+    with pytest.raises(ValueError, match=r"'\[MASK\]' is a special token of the model"):
+        find_substitutes(["lake"], {}, bert_tokenizer, synonyms=False, given=[str(tmp_path / "given.tsv")])
+
+
+def test_two_ways_to_write_a_letter_are_one():
+    found = Substitutions([("coffee", "caf\u00e9", "given"), ("coffee", "cafe\u0301", "given")])
+    assert [substitute.text for substitute in found["coffee"]] == ["caf\u00e9"]

@@ -137,4 +137,6 @@ def test_ranks_are_averaged_over_seeds_and_compared_by_entry():
     compared = compare_ranks(ranks, ["a", "b"])
     assert compared["x"] == compared["y"] == {"mrr": 0.5625, "is_best": True, "p_value": 1.0}
     assert not compared["z"]["is_best"]
-    assert compare_ranks(ranks, ["a"]) == {}
+    alone = compare_ranks(ranks, ["a"])  # too few for a test
+    assert alone["z"] == {"mrr": 0.1, "is_best": False, "p_value": 1.0}
+    assert compare_ranks(ranks, []) == {}

@@ -115,3 +115,20 @@ def test_interval_holds_the_mean_and_narrows_with_more_items():
     assert many[1] - many[0] == pytest.approx(expected, rel=0.1)
     with pytest.raises(ValueError, match="at least one item"):
         bootstrap_interval(0, lambda items: 0.0)
+
+
+def test_items_of_a_group_are_drawn_together():
+    groups = np.repeat(np.arange(50), 20)
+    values = np.random.default_rng(0).normal(size=50)[groups]  # 50 values, each 20 times
+    widths = []
+    for grouped in (None, groups):
+        seen = []
+
+        def mean(items, seen=seen):
+            seen.append(items)
+            return values[items].mean()
+
+        low, high = bootstrap_interval(1000, mean, groups=grouped)
+        widths.append(high - low)
+    assert all(np.all(np.bincount(items, minlength=1000).reshape(50, 20).std(axis=1) == 0) for items in seen[:20])
+    assert widths[1] == pytest.approx(np.sqrt(20) * widths[0], rel=0.2)

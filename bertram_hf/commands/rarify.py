@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import hashlib
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -33,6 +34,7 @@ from ..word_files import read_utf8
 
 BASELINE, BASELINE_RECORD = "baseline", "baseline.json"
 SUBSTITUTIONS, TEST, SUMMARY = "substitutions.tsv", "test", "summary.json"
+UNNAMED_CLASS = re.compile(r"LABEL_\d+")  # how Transformers calls classes that have no names
 
 
 def add_command(commands: Any) -> None:
@@ -204,11 +206,13 @@ def match_labels(texts: Dataset, config: PreTrainedConfig, arguments: argparse.N
     """Returns the texts with the class numbers of a trained model."""
     column = arguments.label_column
     names = texts.features[column].names
-    if set(names) <= set(config.label2id):
-        labels: list[Any] = [names[label] for label in texts[column]]
+    known = {name.lower(): name for name in config.label2id} | {name: name for name in config.label2id}
+    found = [known.get(name, known.get(name.lower())) for name in names]
+    if all(found):
+        labels: list[Any] = [found[label] for label in texts[column]]
     elif all(name.isdecimal() for name in names):
         labels = [int(names[label]) for label in texts[column]]
-    elif arguments.dataset:
+    elif arguments.dataset and all(UNNAMED_CLASS.fullmatch(name) for name in config.label2id):
         return texts  # numbers of the Hub's dataset, which models with unnamed classes go by
     else:
         raise ValueError(
