@@ -18,9 +18,14 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 from bertram_hf import WordVectors
 from bertram_hf.cli import main
 from bertram_hf.evaluated_systems import EvaluatedSystem
+from bertram_hf.evaluation_recipe import EvaluationRecipe, RarifiedTask
 from bertram_hf.paired_scores import sign_test
 from bertram_hf.rarified_evaluation import evaluate_rarified, predict_labels
 from bertram_hf.rarified_tables import RarifiedAnswers, write_accuracies
+from bertram_hf.rarified_task import RarifiedEvaluation
+from bertram_hf.reproduction import Reproduction
+from bertram_hf.substitutions import Substitutions
+from bertram_hf.training_recipe import CorpusSource
 
 
 @pytest.fixture(scope="module")
@@ -193,3 +198,21 @@ def test_pairs_of_texts_are_classified_as_one_at_a_time(bert_tokenizer):
     )
     renamed = [[text.replace("kumquat", "bridge") for text in side] for side in (texts, pairs)]
     assert injected.tolist() == (predict_labels(model, bert_tokenizer, *renamed, max_length=64) == labels).tolist()
+
+
+def test_capitalised_rare_word_of_a_cased_encoder_has_contexts(make_encoder, roberta_tokenizer, tmp_path):
+    make_encoder("roberta").save_pretrained(tmp_path / "encoder")
+    roberta_tokenizer.save_pretrained(tmp_path / "encoder")
+    (tmp_path / "text.txt").write_text("Wash the washables here.\nALL THE WASHABLES ARE CLEAN TODAY.\n")
+    fields = {"systems": [EvaluatedSystem("plain", "plain")], "output": str(tmp_path), "work": str(tmp_path / "work")}
+    corpora = [CorpusSource(inputs=[str(tmp_path / "text.txt")], options={"unit": "line"})]
+    recipe = EvaluationRecipe(encoder=str(tmp_path / "encoder"), corpora=corpora, **fields)
+    evaluation = RarifiedEvaluation(Reproduction(recipe, show_progress=False), RarifiedTask("news"))
+    evaluation.substitutions = Substitutions([("laundry", "washables", "wordnet")])
+    replaced = [[{"substitute": word}] for word in ("washables", "Washables", "WASHABLES")]
+    found = evaluation.contexts_for(Dataset.from_dict({"replaced": replaced}), indomain=False)
+    assert found == {
+        "washables": ["Wash the washables here."],
+        "Washables": ["Wash the Washables here."],
+        "WASHABLES": ["ALL THE WASHABLES ARE CLEAN TODAY."],
+    }
