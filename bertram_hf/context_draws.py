@@ -1,5 +1,6 @@
 """Words whose contexts are encoded once, so that vectors from many random choices of them cost little."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,9 +8,11 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
-from .induction import SECONDS_BEFORE_PROGRESS, encode_tokens, encode_words
+from .induction import SECONDS_BEFORE_PROGRESS, encode_tokens, encode_words, find_failing_words
 from .modeling_bertram import BertramModel
 from .processing_bertram import BertramProcessor
+
+logger = logging.getLogger(__name__)
 
 
 class ContextDraws:
@@ -18,7 +21,8 @@ class ContextDraws:
     Args:
         model: The model, in eval mode.
         processor: Its processor.
-        contexts: For each word its contexts.
+        contexts: For each word its contexts. Words none of whose contexts can be used count as words without; how many
+            is logged.
         max_contexts: How many contexts of each word, drawn at random, are encoded; draws are made from these.
         seed: Seed of all choices.
         show_progress: Whether a run of more than a few seconds shows a progress bar.
@@ -49,6 +53,10 @@ class ContextDraws:
         pools = [
             [texts[i] for i in self._generator.permutation(len(texts))[:max_contexts]] for texts in contexts.values()
         ]
+        failed = find_failing_words(model, processor, dict(zip(contexts, pools, strict=True)))
+        if failed:  # a few words must not stop an evaluation
+            pools = [[] if word in failed else pool for word, pool in zip(contexts, pools, strict=True)]
+            logger.warning("%d of %d words have no context that can be used.", len(failed), len(contexts))
         encoded = processor.encode(list(contexts), pools)
         self.words = [entry.word for entry in encoded]
         self.num_contexts = np.array([len(entry.used) for entry in encoded], dtype=np.int64)

@@ -67,7 +67,7 @@ def induce_vectors(
     if max_tokens_per_batch < 1:
         raise ValueError(f"max_tokens_per_batch must be positive; got {max_tokens_per_batch}.")
     check_processor_fits(model, processor)
-    failed = _find_failing_words(model, processor, contexts)
+    failed = find_failing_words(model, processor, contexts)
     if failed and errors == "raise":
         listed = "\n".join(f"- {reason}" for reason in list(failed.values())[:10])
         raise WordError(
@@ -126,7 +126,7 @@ def check_processor_fits(model: BertramModel, processor: BertramProcessor) -> No
         )
 
 
-def _find_failing_words(
+def find_failing_words(
     model: BertramModel, processor: BertramProcessor, contexts: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
     """Returns why words cannot have a vector. Finding words is cheap, so it is done for all before the encoder runs."""

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from bertram_hf import induce_vectors, word_recovery
+from bertram_hf.context_draws import ContextDraws
 from bertram_hf.word_recovery import evaluate_recovery, rank_targets, score_recovery
 from bertram_hf.word_vectors import WordVectors
 
@@ -103,3 +104,13 @@ def test_context_model_is_not_scored_without_contexts(make_pair):
     pair = make_pair("context")
     targets = WordVectors(list(CONTEXTS), pair[0].get_input_embeddings().weight.detach()[[100, 200]])
     assert [score.contexts for score in evaluate(pair, targets)] == [1, 8]
+
+
+def test_word_whose_contexts_cannot_be_used_counts_as_without(make_pair, caplog):
+    model, processor = make_pair("add", match="whitespace")
+    contexts = {"kumquat": ["she peeled a kumquat"], "qualm": ["a (qualm) here"]}  # the released code does not find it
+    draws = ContextDraws(model, processor, contexts, max_contexts=4)
+    assert draws.num_contexts.tolist() == [1, 0]
+    assert "1 of 2 words have no context that can be used" in caplog.text
+    alone = induce_vectors(model, processor, {"qualm": []}, show_progress=False)
+    assert torch.allclose(draws.induce(4)[1], alone["qualm"], atol=1e-6)
