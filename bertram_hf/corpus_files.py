@@ -1,6 +1,7 @@
 """The files that the steps of a corpus write and read. Each appears under its name only when it is whole."""
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import xxhash
 
 from .corpus_settings import CorpusSettings
+from .json_files import read_json
 
 COUNT_SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 SAMPLE_SCHEMA = pa.schema([("id", pa.int32()), ("key", pa.uint64()), ("text", pa.large_string())])
@@ -66,6 +68,14 @@ def part_of(word: str, num_parts: int) -> int:
 
 def read_words(settings: CorpusSettings) -> list[str]:
     """Returns the words to sample sentences for, sorted: those that were given, the frequent ones, or both."""
+    totals: Counter[str] = Counter()
+    for path in settings.folder("count").glob("*.reader.json"):
+        totals.update(read_json(path))
+    if 0 < totals["num_rows"] == totals["num_rows_without_text"]:
+        raise ValueError(
+            f"None of {totals['num_rows']:,} rows has text in the column {settings.text_column!r}. Set text_column "
+            "(--text-column)."
+        )
     given = settings.given_words()
     if settings.min_count is None:
         return given or []

@@ -18,6 +18,8 @@ MAX_TASKS = 64
 ROWS_PER_TASK = 10_000
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
+# Text with something else between it, which would become part of the sentences.
+OTHER_FORMATS = (".csv", ".tsv", ".xml", ".html", ".htm", ".tex", ".rtf", ".pdf", ".docx", ".epub")
 NUM_ROWS_HASHED = 100
 
 
@@ -55,6 +57,12 @@ def _cut_file(path: str, size: int) -> list[Piece]:
     """Returns the pieces of a file; Parquet and compressed files are not cut."""
     name = path.lower()
     bare = name.rsplit(".", 1)[0] if name.endswith(COMPRESSIONS) else name
+    ending = os.path.splitext(bare)[1]
+    if ending in OTHER_FORMATS:
+        raise ValueError(
+            f"Expected text, JSONL or Parquet; {path} is a {ending} file. Convert it; or rename it to .txt, to read it "
+            "as plain text with all that is in it."
+        )
     kind = "jsonl" if bare.endswith(JSON_ENDINGS) else "parquet" if name.endswith(".parquet") else "text"
     path, file_format = path.removeprefix("file://"), cast(FileFormat, kind)
     if bare != name or kind == "parquet" or size <= PIECE_SIZE:

@@ -119,17 +119,13 @@ def make_reader(source: Source, settings: CorpusSettings, phase: str) -> Pipelin
 
 def _read_row(row: dict[str, Any], source: str, settings: CorpusSettings, report: Counter[str]) -> Iterator[Document]:
     """Yields the text of a row, if it has any; a long one in blocks, as a file is read."""
-    if settings.text_column not in row:
-        raise ValueError(_missing_column(source, settings.text_column, list(row)))
-    text = row[settings.text_column]
+    text = row.get(settings.text_column)
     report["num_documents"] += 1
-    if text is None or text == "":
-        report["num_empty_documents"] += 1
+    report["num_rows"] += 1
+    if not isinstance(text, str) or not text:
+        report["num_rows_without_text"] += 1
+        report["num_empty_documents" if text is None or text == "" else "num_invalid_lines"] += 1
         return
-    if not isinstance(text, str):
-        raise TypeError(
-            f"{source}: column {settings.text_column!r} must hold strings; got {type(text).__name__}: {text!r:.80}."
-        )
     report["num_invalid_lines"] += has_surrogate(text)
     text = replace_surrogates(text)
     unit = _choose_unit(text[:HEAD_SIZE].replace("\r\n", "\n"), settings)
@@ -150,7 +146,7 @@ def _document(text: str, unit: Unit) -> Document:
 
 
 def _missing_column(source: str, column: str, columns: list[str]) -> str:
-    return f"{source} has no column {column!r}, only {sorted(columns)}. Set text_column."
+    return f"{source} has no column {column!r}, only {sorted(columns)}. Set text_column (--text-column)."
 
 
 def _read_head(path: str) -> bytes:

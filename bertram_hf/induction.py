@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 from tqdm.auto import tqdm
 
+from .configuration_bertram import BertramConfig
 from .form_tokenization import PAD_ID
 from .modeling_bertram import BertramModel
 from .processing_bertram import PREFIX_OF_MODE, WORD_NOT_FOUND, BertramProcessor, pad_rows
@@ -68,12 +69,8 @@ def induce_vectors(
         raise ValueError(f"max_tokens_per_batch must be positive; got {max_tokens_per_batch}.")
     check_processor_fits(model, processor)
     failed = find_failing_words(model, processor, contexts)
-    if failed and errors == "raise":
-        listed = "\n".join(f"- {reason}" for reason in list(failed.values())[:10])
-        raise WordError(
-            f"{len(failed)} of {len(contexts)} words cannot have a vector:\n{listed}\n"
-            'Mend them, or pass errors="skip" to leave them out.'
-        )
+    if errors == "raise":
+        refuse_failing_words(failed, len(contexts))
     was_training = model.training
     model.eval()
     try:
@@ -88,9 +85,24 @@ def induce_vectors(
     return vectors
 
 
+def refuse_failing_words(failed: Mapping[str, str], num_words: int) -> None:
+    """Raises a WordError that says why words cannot have a vector, if there are any."""
+    if failed:
+        listed = "\n".join(f"- {reason}" for reason in list(failed.values())[:10])
+        raise WordError(
+            f"{len(failed)} of {num_words} words cannot have a vector:\n{listed}\n"
+            'Mend them, or leave them out: errors="skip", on the command line --skip-errors.'
+        )
+
+
 def check_processor_fits(model: BertramModel, processor: BertramProcessor) -> None:
     """Raises a ValueError if the processor makes ids that the model has no weights for; warns if their modes differ."""
     config = model.config
+    if config.model_type != BertramConfig.model_type:
+        raise ValueError(
+            f"Expected a BERTRAM model; got a {config.model_type} model, {type(model).__name__}. A BERTRAM model gives "
+            "vectors for an encoder; it is not the encoder."
+        )
     if config.has_form:
         num_units = None if processor.form is None else len(processor.form)
         if num_units != config.form_vocab_size:

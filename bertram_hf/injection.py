@@ -22,13 +22,13 @@ from .injected_embedding import InjectedEmbedding
 from .label_alignment import ignore_injected_labels
 from .processing_bertram import is_uncased
 from .splicing import Mode, SplicingBackend, splice_tokenizer
-from .word_index import WordIndex
-from .word_matching import check_word
+from .word_index import WordIndex, find_unusable
 from .word_vectors import WordVectors
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_PACK = "default"
+MAX_LISTED = 10
 SETTINGS_NAME = "injector.json"
 PACKS_FOLDER = "word_packs"
 # A vector whose norm is so many times above the largest or below the smallest of the vocabulary is suspicious.
@@ -151,10 +151,14 @@ class BertramEmbeddingInjector(PreTrainedModel):
         }
         return self.model(**{name: value for name, value in given.items() if value is not None}, **kwargs)
 
-    def add(self, vectors: WordVectors | Mapping[str, torch.Tensor], name: str = DEFAULT_PACK) -> None:
+    def add(self, vectors: WordVectors | Mapping[str, torch.Tensor], name: str) -> None:
         """Adds a pack of vectors, or swaps the pack of this name. A word of several packs has the vector added last.
 
         Encodings made earlier stay valid: rows of the table are never given to another word.
+
+        Args:
+            vectors: The vectors.
+            name: The pack's name. That of the vectors with which the injector was made is "default".
         """
         _check_pack_name(name)
         pack = self._check_pack(vectors)
@@ -210,15 +214,13 @@ class BertramEmbeddingInjector(PreTrainedModel):
         size = self._embedding_size
         if len(pack) and pack.embeddings.shape[1] != size:
             raise ValueError(f"The vectors have {pack.embeddings.shape[1]} dimensions, the model's embeddings {size}.")
-        keys: dict[str, str] = {}
-        for word in pack.words:
-            check_word(word, whitespace=False)
-            key = self._index.key(word)
-            if key in self._special_tokens:
-                raise ValueError(f"{word!r} is a special token of the tokenizer and cannot be injected.")
-            if key in keys:
-                raise ValueError(f"The tokenizer cannot tell {keys[key]!r} and {word!r} apart; keep one of them.")
-            keys[key] = word
+        unusable = find_unusable(pack.words, self._index, self._special_tokens)
+        if unusable:
+            listed = "\n".join(f"- {word!r:.40} {reason}" for word, reason in list(unusable.items())[:MAX_LISTED])
+            raise ValueError(
+                f"{len(unusable)} of {len(pack)} words cannot be injected:\n{listed}\n"
+                "Leave them out; `InjectionPolicy().select(vectors, tokenizer)` does."
+            )
         norms = pack.embeddings.float().norm(dim=1)
         low, high = self._norm_range
         wild = [word for word, norm in zip(pack.words, norms.tolist(), strict=True) if not low <= norm <= high]

@@ -8,6 +8,7 @@ from transformers import PreTrainedTokenizerBase
 from .pieces import PieceReader
 from .processing_bertram import is_uncased
 from .rare_words import count_noun, normalize_counts, normalize_spelling
+from .word_index import WordIndex, find_unusable
 from .word_vectors import WordVectors
 
 
@@ -34,7 +35,7 @@ class InjectionPolicy:
     def select(
         self, vectors: WordVectors, tokenizer: PreTrainedTokenizerBase, counts: Mapping[str, int] | None = None
     ) -> tuple[WordVectors, dict[str, str]]:
-        """Splits words into those to inject and the others.
+        """Splits words into those to inject and the others, which include those that cannot be injected.
 
         Args:
             vectors: The induced vectors.
@@ -52,9 +53,12 @@ class InjectionPolicy:
         lower_case = is_uncased(tokenizer)
         corpus_counts = normalize_counts(counts or {}, lower_case)
         reader = PieceReader(tokenizer)
-        reasons: dict[str, str] = {}
+        index = WordIndex(ignore_case=lower_case)
+        reasons = find_unusable(vectors.words, index, {index.key(token) for token in tokenizer.all_special_tokens})
         normalized = [normalize_spelling(word, lower_case) for word in vectors.words]
         for word, key, pieces in zip(vectors.words, normalized, reader.split(normalized), strict=True):
+            if word in reasons:
+                continue
             count, num_contexts = corpus_counts.get(key, 0), len(vectors.used_contexts.get(word, []))
             if self.max_count is not None and count > self.max_count:
                 reasons[word] = f"occurs {count} times, more than {self.max_count}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 from datasets import ClassLabel, Dataset, Features, Value, load_dataset
+from datasets.exceptions import DatasetGenerationError
 
 # How `datasets` calls the readers of files, by suffix; compressed files have one more.
 READERS = {".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".json": "json", ".parquet": "parquet"}
@@ -51,9 +52,17 @@ def load_labelled_texts(
         if suffix is None or suffixes:
             raise ValueError(f"Expected files of one kind among {', '.join(READERS)}; got {', '.join(inputs)}.")
         options = _table_options(inputs, suffix) if READERS[suffix] == "csv" else {}
-        texts = load_dataset(READERS[suffix], data_files=list(inputs), split="train", **options)
+        try:
+            texts = load_dataset(READERS[suffix], data_files=list(inputs), split="train", **options)
+        except DatasetGenerationError as error:
+            raise ValueError(
+                f"Expected {suffix} files; {', '.join(inputs)} cannot be read: {error.__cause__ or error}. Mend them."
+            ) from error
     if label_column not in texts.column_names:
-        raise ValueError(f"Expected a column {label_column!r}; got {', '.join(texts.column_names)}. Set label_column.")
+        raise ValueError(
+            f"Expected a column {label_column!r}; got {', '.join(texts.column_names)}. Set label_column "
+            "(--label-column)."
+        )
     unlabelled = [row for row, label in enumerate(texts[label_column][:], start=1) if label is None or label == ""]
     if unlabelled:
         raise ValueError(

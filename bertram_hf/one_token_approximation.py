@@ -14,11 +14,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from .context_encoders import check_encoder_reads_embeddings, check_encoder_type
 from .embedding_space import embedding_fingerprint
 from .finished_batches import FinishedBatches
+from .induction import refuse_failing_words
 from .one_token_objective import OneTokenObjective, Templates, TemplateSampler
 from .plain_tokens import tokenize_plain
 from .row_optimizers import Evaluate, minimize_adam, minimize_lbfgs
 from .weight_hashing import hash_model
-from .word_matching import WordError
 from .word_vectors import WordVectors
 
 FORMAT_VERSION = 1
@@ -104,12 +104,8 @@ def approximate_vectors(
     table = encoder.get_input_embeddings().weight
     words = list(dict.fromkeys(words))
     pieces, failed = _split_words(encoder, tokenizer, words)
-    if failed and errors == "raise":
-        listed = "\n".join(f"- {reason}" for reason in list(failed.values())[:10])
-        raise WordError(
-            f"{len(failed)} of {len(words)} words cannot have a vector:\n{listed}\n"
-            'Mend them, or pass errors="skip" to leave them out.'
-        )
+    if errors == "raise":
+        refuse_failing_words(failed, len(words))
     sampler = TemplateSampler(tokenizer, num_embeddings=len(table), seed=seed)
     fingerprint = embedding_fingerprint(table)
     settings = {
@@ -271,9 +267,9 @@ def _split_words(
         if not word.strip() or not ids:
             failed[word] = f"{word!r} is empty."
         elif set(ids) == {tokenizer.unk_token_id}:
-            failed[word] = f"{word!r} is only {tokenizer.unk_token} to the tokenizer, so there is nothing to copy."
+            failed[word] = f"{word!r:.80} is only {tokenizer.unk_token} to the tokenizer, so there is nothing to copy."
         elif 0 < max_pieces < len(ids):
-            failed[word] = f"{word!r} has {len(ids)} pieces; the encoder has room for {max_pieces}."
+            failed[word] = f"{word!r:.80} has {len(ids)} pieces; the encoder has room for {max_pieces}."
         else:
             pieces[word] = ids
     return pieces, failed

@@ -27,6 +27,7 @@ def join_slim_checkpoint(
 
     Raises:
         ValueError: If no encoder is known, or it has other embeddings than the checkpoint was trained for.
+        OSError: If the encoder cannot be loaded.
     """
     hub_arguments = {name: loading_arguments[name] for name in HUB_ARGUMENTS if name in loading_arguments}
     slim = load_file(cached_file(path, "model.safetensors", **hub_arguments))
@@ -39,7 +40,13 @@ def join_slim_checkpoint(
         access = {
             name: hub_arguments[name] for name in ("cache_dir", "local_files_only", "token") if name in hub_arguments
         }
-        encoder = AutoModel.from_pretrained(encoder, **access)
+        try:
+            encoder = AutoModel.from_pretrained(encoder, **access)
+        except OSError as error:
+            raise OSError(
+                f"This checkpoint is slim: it was saved without its encoder, and {encoder} could not be loaded. Give "
+                f"the encoder's folder, or the loaded encoder, as encoder= (on the command line --encoder). {error}"
+            ) from error
     encoder = encoder.base_model
     found = embedding_fingerprint(encoder.get_input_embeddings().weight)
     if found != config.embedding_fingerprint:

@@ -2,11 +2,12 @@
 
 import re
 import unicodedata
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from .word_matching import WholeWord, normalize_text
+from .word_matching import WholeWord, check_word, normalize_text
 
 RUN = re.compile(r"\w+")
 
@@ -114,6 +115,25 @@ class WordIndex:
         """Returns the table and key under which a spelling is kept, and where in it the key stands."""
         run = RUN.search(text)
         return (self._by_run, run.group(), run.start()) if run else (self._by_symbol, text[0], 0)
+
+
+def find_unusable(words: Iterable[str], index: WordIndex, special_tokens: Container[str]) -> dict[str, str]:
+    """Returns words that cannot be told from others or from special tokens in texts, and why.
+
+    Example:
+        >>> find_unusable(["kumquat", "Kumquat", "[MASK]"], WordIndex(ignore_case=True), ["[mask]"])
+        {'Kumquat': "is the same word as 'kumquat' to the tokenizer", '[MASK]': 'is a special token of the tokenizer'}
+    """
+    reasons: dict[str, str] = {}
+    known: dict[str, str] = {}
+    for word in words:
+        check_word(word, whitespace=False)
+        key = index.key(word)
+        if key in special_tokens:
+            reasons[word] = "is a special token of the tokenizer"
+        elif known.setdefault(key, word) != word:
+            reasons[word] = f"is the same word as {known[key]!r} to the tokenizer"
+    return reasons
 
 
 def _spellings(key: str) -> set[str]:

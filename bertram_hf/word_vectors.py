@@ -16,6 +16,7 @@ from .hub import push_saved
 
 VECTORS_NAME = "word_vectors.safetensors"
 METADATA_NAME = "word_vectors.json"
+DETAILS = ("context_weights", "used_contexts", "dropped_contexts", "failed", "look_alikes")  # what is known by word
 
 
 @dataclass
@@ -93,7 +94,7 @@ class WordVectors:
         return len(self.words)
 
     def __repr__(self) -> str:
-        words = ", ".join(self.words[:5]) + (", ..." if len(self) > 5 else "")
+        words = ", ".join(f"{word:.40}" for word in self.words[:5]) + (", ..." if len(self) > 5 else "")
         return f"WordVectors({len(self)} words x {self.embeddings.shape[1]}: {words})"
 
     def select(self, words: Iterable[str]) -> "WordVectors":
@@ -118,6 +119,28 @@ class WordVectors:
             used_contexts={word: self.used_contexts[word] for word in words if word in self.used_contexts},
             dropped_contexts={word: self.dropped_contexts[word] for word in words if word in self.dropped_contexts},
             look_alikes={word: self.look_alikes[word] for word in words if word in self.look_alikes},
+        )
+
+    @classmethod
+    def join(cls, parts: Sequence["WordVectors"]) -> "WordVectors":
+        """Returns the vectors of several in one, with all that is known of them.
+
+        Raises:
+            ValueError: If they are of different embedding spaces, or a word stands in two of them.
+
+        Example:
+            >>> WordVectors.join([WordVectors([word], torch.ones(1, 2)) for word in ("kumquat", "quokka")])
+            WordVectors(2 words x 2: kumquat, quokka)
+        """
+        spaces = {part.embedding_fingerprint for part in parts}
+        if len(spaces) > 1:
+            raise ValueError(f"Expected vectors of one embedding space; got those of {', '.join(map(str, spaces))}.")
+        filled = [part for part in parts if len(part)] or list(parts[:1])
+        return cls(
+            [word for part in filled for word in part.words],
+            torch.cat([part.embeddings for part in filled]) if filled else torch.empty(0, 0),
+            spaces.pop() if spaces else None,
+            *({key: value for part in parts for key, value in getattr(part, name).items()} for name in DETAILS),
         )
 
     def to_dict(self) -> dict[str, torch.Tensor]:

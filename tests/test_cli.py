@@ -34,13 +34,57 @@ def test_induce_writes_vectors(model_folder, tmp_path, capsys):
     lines = [{"word": "kumquat", "contexts": ["a kumquat", "none"]}, {"word": "kumquat", "contexts": ["kumquat tree"]}]
     (tmp_path / "words.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n\n", encoding="utf-8")
     assert main(["induce", model_folder, str(tmp_path / "words.jsonl"), str(tmp_path / "out"), "--json"]) == 0
-    summary = {"words": 1, "failed": {}, "dropped_contexts": 1, "misspellings": {}}
+    summary = {"words": 1, "failed": {}, "dropped_contexts": 1, "misspellings": {}, "words_without_contexts": []}
     assert json.loads(capsys.readouterr().out) == summary
     assert WordVectors.from_pretrained(tmp_path / "out").used_contexts == {"kumquat": [0, 2]}
     text = str(tmp_path / "vectors.txt")
     assert main(["induce", model_folder, str(tmp_path / "words.jsonl"), text, "--word2vec"]) == 0
     assert "Wrote 1 vectors" in capsys.readouterr().out
     assert (tmp_path / "vectors.txt").read_text().startswith("1 32\nkumquat ")
+
+
+def test_induce_reads_a_corpus_and_names_words_without_contexts(model_folder, tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("She peeled a kumquat today.\nThe kumquat tree is old.\n")
+    (tmp_path / "words.txt").write_text("kumquat\n")
+    corpus = str(tmp_path / "corpus")
+    options = ["--words", str(tmp_path / "words.txt"), "--lower-case", "--unit", "line", "--json"]
+    assert main(["corpus", str(tmp_path / "a.txt"), corpus, *options]) == 0
+    assert main(["induce", model_folder, corpus, str(tmp_path / "out"), "--max-contexts", "1"]) == 0
+    assert WordVectors.from_pretrained(tmp_path / "out").used_contexts == {"kumquat": [0]}
+    assert not (tmp_path / "out.parts").exists()
+    (tmp_path / "words.jsonl").write_text('{"word": "kumquat", "contexts": []}\n')
+    capsys.readouterr()
+    assert main(["induce", model_folder, str(tmp_path / "words.jsonl"), str(tmp_path / "out")]) == 0
+    assert "From their spelling alone, which says little: 'kumquat'." in capsys.readouterr().out
+
+
+def test_induce_of_a_slim_model_takes_the_encoder(model_folder, tmp_path, capsys):
+    model = BertramModel.from_pretrained(model_folder)
+    model.encoder.save_pretrained(tmp_path / "encoder")
+    model.config.encoder_name_or_path = str(tmp_path / "nowhere")
+    model.save_pretrained(model_folder, include_encoder=False)
+    (tmp_path / "words.jsonl").write_text('{"word": "kumquat", "contexts": ["a kumquat"]}\n')
+    arguments = [str(tmp_path / "words.jsonl"), str(tmp_path / "out")]
+    capsys.readouterr()
+    assert main(["induce", model_folder, *arguments]) == 1
+    assert "This checkpoint is slim" in (err := capsys.readouterr().err)
+    assert "--encoder" in err
+    assert main(["induce", model_folder, *arguments, "--encoder", str(tmp_path / "encoder")]) == 0
+    assert main(["induce", str(tmp_path / "encoder"), *arguments]) == 1
+    assert "is a bert model. Give the folder of the BERTRAM model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"word": "kumquat", "contexts": "a kumquat"}\n', "contexts must be a list; got 'a kumquat'"),
+        ("\n", "Expected words with contexts in"),
+    ],
+)
+def test_induce_refuses_other_input(model_folder, tmp_path, capsys, content, message):
+    (tmp_path / "words.jsonl").write_text(content)
+    assert main(["induce", model_folder, str(tmp_path / "words.jsonl"), str(tmp_path / "out")]) == 1
+    assert message in capsys.readouterr().err
 
 
 def test_errors_are_one_line_and_exit_with_one(model_folder, tmp_path, capsys):
@@ -168,7 +212,7 @@ def test_files_that_are_not_utf8_are_named(command, model_folder, tmp_path, caps
 
 
 def test_induce_for_scripts_shows_no_progress_bar(model_folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("bertram_hf.induction.SECONDS_BEFORE_PROGRESS", 0)
+    monkeypatch.setattr("bertram_hf.induction_parts.SECONDS_BEFORE_PROGRESS", 0)
     (tmp_path / "words.jsonl").write_text('{"word": "kumquat", "contexts": ["a kumquat"]}\n', encoding="utf-8")
     arguments = ["induce", model_folder, str(tmp_path / "words.jsonl"), str(tmp_path / "out")]
     transformers_logging.enable_progress_bar()

@@ -185,13 +185,16 @@ def test_packs_that_do_not_fit_are_refused(make_injector, bert_tokenizer, caplog
     fingerprint = injector._fingerprint
     other = WordVectors(["x"], torch.zeros(1, 32), embedding_fingerprint="3x2-abc-1.0e+00")
     with pytest.raises(ValueError, match=f"space 3x2-abc-1.0e\\+00; this model has {fingerprint}"):
-        injector.add(other)
+        injector.add(other, name="other")
     injector.add(WordVectors(["x"], torch.ones(1, 32) * 0.02, embedding_fingerprint=fingerprint), name="ours")
     for vectors, message in (
         ({"x": torch.zeros(16)}, "16 dimensions, the model's embeddings 32"),
         ({"x": torch.full((32,), float("nan"))}, "holds NaN"),
         ({"[MASK]": torch.zeros(32)}, "special token"),
-        ({"Tree": torch.zeros(32), "tree": torch.zeros(32)}, "cannot tell 'Tree' and 'tree' apart"),
+        (
+            {"Tree": torch.zeros(32), "tree": torch.zeros(32)},
+            "1 of 2 words cannot be injected:\\n- 'tree' is the same word as 'Tree'",
+        ),
         ({"": torch.zeros(32)}, "visible character"),
     ):
         with pytest.raises(ValueError, match=message):

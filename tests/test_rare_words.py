@@ -12,7 +12,7 @@ from rich.console import Console
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from bertram_hf import InjectionPolicy, WordVectors, find_rare_words, induce_vectors
+from bertram_hf import BertramEmbeddingInjector, InjectionPolicy, WordVectors, find_rare_words, induce_vectors
 from bertram_hf.pieces import PieceReader
 from bertram_hf.rare_words import split_words
 from bertram_hf.text_table import format_columns
@@ -242,6 +242,13 @@ def test_policy_never_leaves_the_unknown_token(bert_tokenizer):
     unknown = WordVectors(["ΨΨΨ"], torch.ones(1, 3))
     assert InjectionPolicy(min_pieces=2).select(unknown, bert_tokenizer)[0].words == ["ΨΨΨ"]
     assert len(InjectionPolicy(min_contexts=1).select(unknown, bert_tokenizer)[0]) == 0
+
+
+def test_policy_leaves_out_what_cannot_be_injected(bert_tokenizer, make_encoder):
+    vectors = WordVectors(["kumquat", "[MASK]", "Kumquat"], torch.ones(3, 32))
+    selected, reasons = InjectionPolicy().select(vectors, bert_tokenizer)
+    assert list(reasons) == ["[MASK]", "Kumquat"]
+    BertramEmbeddingInjector(make_encoder(), bert_tokenizer, selected)
 
 
 def test_policy_by_count_needs_counts(vectors, bert_tokenizer):

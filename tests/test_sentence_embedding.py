@@ -153,7 +153,7 @@ def test_copies_embed_the_same_and_have_their_own_packs(make_model, duplicate):
     before = model.encode(TEXTS)
     other = duplicate(model)
     assert np.array_equal(other.encode(TEXTS), before)
-    other[0].injector.add({"kumquat": random_vector(1)})
+    other[0].injector.add({"kumquat": random_vector(1)}, "default")
     assert not np.array_equal(other.encode(RARE), before[1::2])
     assert np.array_equal(model.encode(TEXTS), before)
 
