@@ -141,7 +141,8 @@ model, tokenizer = AutoModel.from_pretrained("{base_model}"), AutoTokenizer.from
 injector = BertramEmbeddingInjector(model, tokenizer, vectors)
 outputs = injector(**injector.tokenizer("a text with your words", return_tensors="pt"))
 """
-    about = f" of `{base_model}`" if base_model else " of one model"
+    encoder = base_model or words.get("encoder")
+    about = f" of `{encoder}`" if encoder else " of one model"
     return Description(
         f"Vectors of {len(words['words']):,} words in the input embedding space{about}, induced with BERTRAM.",
         code,

@@ -10,6 +10,7 @@ from tqdm.auto import tqdm
 
 from .configuration_bertram import BertramConfig
 from .form_tokenization import PAD_ID
+from .machine_paths import hide_paths
 from .modeling_bertram import BertramModel
 from .processing_bertram import PREFIX_OF_MODE, WORD_NOT_FOUND, BertramProcessor, pad_rows
 from .word_matching import WordError
@@ -77,6 +78,7 @@ def induce_vectors(
         vectors = _induce(model, processor, contexts, failed, max_tokens_per_batch, show_progress)
     finally:
         model.train(was_training)
+    vectors.encoder = hide_paths(model.config.encoder_name_or_path)
     num_dropped = sum(len(dropped) for dropped in vectors.dropped_contexts.values())
     if num_dropped and model.config.has_context:
         logger.warning(

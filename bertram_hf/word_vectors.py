@@ -32,6 +32,7 @@ class WordVectors:
         dropped_contexts: For each word why contexts, by index, were not used.
         failed: Words that got no vector, and why.
         look_alikes: For each word that may be a misspelling, the shares of known words in its vector, largest first.
+        encoder: Name of the encoder whose embedding space it is, if it is known.
 
     Example:
         >>> vectors = WordVectors(["kumquat"], torch.ones(1, 3))
@@ -49,6 +50,7 @@ class WordVectors:
     dropped_contexts: dict[str, dict[int, str]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     look_alikes: dict[str, dict[str, float]] = field(default_factory=dict)
+    encoder: str | None = None
 
     def __post_init__(self) -> None:
         self.words = list(self.words)
@@ -119,6 +121,7 @@ class WordVectors:
             used_contexts={word: self.used_contexts[word] for word in words if word in self.used_contexts},
             dropped_contexts={word: self.dropped_contexts[word] for word in words if word in self.dropped_contexts},
             look_alikes={word: self.look_alikes[word] for word in words if word in self.look_alikes},
+            encoder=self.encoder,
         )
 
     @classmethod
@@ -136,11 +139,15 @@ class WordVectors:
         if len(spaces) > 1:
             raise ValueError(f"Expected vectors of one embedding space; got those of {', '.join(map(str, spaces))}.")
         filled = [part for part in parts if len(part)] or list(parts[:1])
+        details: dict[str, Any] = {
+            name: {key: value for part in parts for key, value in getattr(part, name).items()} for name in DETAILS
+        }
         return cls(
             [word for part in filled for word in part.words],
             torch.cat([part.embeddings for part in filled]) if filled else torch.empty(0, 0),
             spaces.pop() if spaces else None,
-            *({key: value for part in parts for key, value in getattr(part, name).items()} for name in DETAILS),
+            **details,
+            encoder=filled[0].encoder if filled else None,
         )
 
     def to_dict(self) -> dict[str, torch.Tensor]:
@@ -186,6 +193,7 @@ class WordVectors:
             "dropped_contexts": self.dropped_contexts,
             "failed": self.failed,
             "look_alikes": self.look_alikes,
+            "encoder": self.encoder,
         }
         # Under other names first, those of this process: a kill or a full disk leaves what was there before, and
         # processes that write the same do not disturb each other.
@@ -228,6 +236,7 @@ class WordVectors:
             },
             failed=metadata["failed"],
             look_alikes=metadata.get("look_alikes", {}),
+            encoder=metadata.get("encoder"),
         )
 
     def push_to_hub(self, repo_id: str, *, private: bool | None = None, token: str | bool | None = None) -> str:

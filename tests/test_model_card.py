@@ -9,7 +9,7 @@ from huggingface_hub import ModelCard
 from test_hub import make_injector, make_vectors
 from tiny_training import make_sentences, write_encoder
 
-from bertram_hf import BertramModel
+from bertram_hf import BertramModel, induce_vectors
 from bertram_hf.commands.push import check_folder
 from bertram_hf.machine_paths import hide_paths
 from bertram_hf.masked_lm import train_masked_lm_head
@@ -190,6 +190,7 @@ def test_code_of_a_word_vector_card_runs(make_encoder, bert_tokenizer, tmp_path,
     path = write_card(tmp_path / "my-words")
     assert "BertramEmbeddingInjector(" not in read_code(path)
     assert "| words | 2 |" in path.read_text(encoding="utf-8")
+    assert "embedding space of one model" in path.read_text(encoding="utf-8")
     assert "| such as | `kumquat`, `quokka` |" in path.read_text(encoding="utf-8")
     assert read_header(path)["library_name"] == "bertram-hf"
     write_card(tmp_path / "my-words", base_model="user/bert", overwrite=True)
@@ -200,6 +201,15 @@ def test_code_of_a_word_vector_card_runs(make_encoder, bert_tokenizer, tmp_path,
     exec(compile(read_code(path).replace("user/bert", "encoder"), "card", "exec"), names)
     assert names["vectors"].words == ["kumquat", "quokka"]
     assert torch.isfinite(names["outputs"].last_hidden_state).all()
+
+
+def test_card_of_vectors_names_the_encoder(make_pair, tmp_path):
+    model, processor = make_pair("add")
+    model.config.encoder_name_or_path = "/home/anna/models/tiny-bert"
+    induce_vectors(model, processor, {"kumquat": []}, show_progress=False).save_pretrained(tmp_path)
+    text = write_card(tmp_path).read_text(encoding="utf-8")
+    assert "embedding space of `tiny-bert`" in text
+    assert "anna" not in text + (tmp_path / "word_vectors.json").read_text(encoding="utf-8")
 
 
 def test_code_of_an_injected_model_card_runs(bert_tokenizer, tmp_path, monkeypatch):
