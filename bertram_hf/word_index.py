@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from .word_matching import WholeWord, check_word, normalize_text
+from .word_matching import WholeWord, check_word, fold_hyphens, normalize_text
 
 RUN = re.compile(r"\w+")
 
@@ -57,7 +57,7 @@ class WordIndex:
 
     def key(self, word: str) -> str:
         """Returns one spelling for all words that the index cannot tell apart."""
-        return self._fold(" ".join(normalize_text(word).split()))
+        return self._fold(" ".join(fold_hyphens(normalize_text(word)).split()))
 
     def add(self, word: str, row: int) -> None:
         """Adds a word, or gives a known word another row."""

@@ -5,6 +5,10 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
+SAME_HYPHENS = "\u2010\u2011"  # a hyphen and one at which no line may break; "-" is neither to Unicode
+ANY_HYPHEN = f"[-{SAME_HYPHENS}]"
+TO_PLAIN_HYPHEN = str.maketrans(SAME_HYPHENS, "-" * len(SAME_HYPHENS))
+
 
 class WordError(ValueError, IndexError):
     """No vector can be given for a word.
@@ -18,7 +22,8 @@ class WholeWord:
     """Matches one spelling as a whole word.
 
     A boundary is asked for only where the spelling begins or ends with a letter, digit, mark or underscore, so that
-    "C++" and ".NET" can be words. White space inside it matches any white space.
+    "C++" and ".NET" can be words. White space inside it matches any white space, a hyphen also those of Unicode that
+    look the same.
 
     Args:
         spelling: The word or term, taken as it is: accents are neither composed nor decomposed.
@@ -30,9 +35,9 @@ class WholeWord:
     """
 
     def __init__(self, spelling: str, *, ignore_case: bool = False) -> None:
-        parts = spelling.split()
+        parts = fold_hyphens(spelling).split()
         self.starts_inside, self.ends_inside = is_word_character(parts[0][0]), is_word_character(parts[-1][-1])
-        body = r"\s+".join(map(re.escape, parts))
+        body = r"\s+".join(map(re.escape, parts)).replace(r"\-", ANY_HYPHEN)
         before = r"(?<!\w)" if self.starts_inside else ""
         after = r"(?!\w)" if self.ends_inside else ""
         self.pattern = re.compile(before + body + after, re.IGNORECASE if ignore_case else 0)
@@ -90,6 +95,11 @@ def is_word_character(character: str) -> bool:
 def normalize_text(text: str) -> str:
     """Composes accents (NFC), so that both spellings of "café" are one word."""
     return unicodedata.normalize("NFC", text)
+
+
+def fold_hyphens(text: str) -> str:
+    """Writes hyphens as "-"."""
+    return text.translate(TO_PLAIN_HYPHEN)
 
 
 def check_word(word: object, *, whitespace: bool) -> None:

@@ -325,3 +325,10 @@ def test_special_tokens_follow_a_changed_post_processor(bert_tokenizer):
     tokenizer._tokenizer.post_processor.single = "$A [CLS]"
     assert tokenizer("a kumquat").tokens() == ["a", "kumquat", "[CLS]"]
     assert tokenizer("a tree").tokens() == ["a", "tree", "[CLS]"]
+
+
+def test_hyphens_that_look_the_same_are_the_same():
+    index = WordIndex(ignore_case=True)
+    index.add("co-trimoxazole", 3)
+    assert [match.row for match in index.find("Co\u2011trimoxazole, co-trimoxazole")] == [3, 3]
+    assert index.key("co\u2010trimoxazole") == index.key("co-trimoxazole")

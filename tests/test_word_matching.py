@@ -36,6 +36,9 @@ def test_truncation_equals_the_released_loop(data):
         ("kumquat", "", False),
         ("C++", "I write C++, and more", True),
         ("C++", "c++", True),
+        ("co-trimoxazole", "with co\u2011trimoxazole", True),
+        ("co\u2010trimoxazole", "with co-trimoxazole", True),
+        ("co-trimoxazole", "with co\u2013trimoxazole", False),  # a dash
         (".NET", "the .NET runtime", True),
         ("myocardial infarction", "a Myocardial\n infarction.", True),
         ("myocardial infarction", "myocardial and infarction", False),
