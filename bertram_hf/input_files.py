@@ -8,11 +8,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+MODEL_FILE = "config.json"
 MAX_BYTES_READ = 1 << 24  # a longer file is known by its size
 
 
 def describe_files(settings: Any) -> dict[str, str]:
-    """Returns a short name for the content of each file, folder and pattern that nested settings name and that is here.
+    """Returns a short name for the content of each file, folder and pattern that nested settings name and that is here,
+    models left out.
 
     Example:
         >>> describe_files({"inputs": ["news.tsv"], "seed": 0})  # doctest: +SKIP
@@ -35,6 +37,8 @@ def _list_strings(settings: Any) -> Iterator[str]:
 
 def _hash_files(name: str) -> str | None:
     """Returns a hash of files' names and contents, None if there are none."""
+    if os.path.isfile(os.path.join(name, MODEL_FILE)):
+        return None  # a model is known by its weights, whatever else lies beside them
     if os.path.isdir(name):
         paths = sorted(path for path in Path(name).rglob("*") if path.is_file())
     else:

@@ -146,7 +146,11 @@ def test_row_is_made_anew_if_a_file_has_changed(tmp_path):
     words.write_text("kumquat")
     folder.mkdir()
     (folder / "a.txt").write_text("a kumquat")
-    rows, depends_on = ResultRows(tmp_path / "rows"), {"words": str(words), "inputs": [str(folder / "*.txt")]}
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    inputs = [str(folder / "*.txt")]
+    rows = ResultRows(tmp_path / "rows")
+    depends_on = {"words": str(words), "inputs": inputs, "model": str(tmp_path / "model"), "seed": 0}
     row = rows.make("a", 0, depends_on, dict)
     assert list(row["files"]) == [str(folder / "*.txt"), str(words)]
     assert rows.find("a", 0, depends_on) == row
