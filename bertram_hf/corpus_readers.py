@@ -75,7 +75,7 @@ class FileReader(PipelineStep):
                 except (ValueError, RecursionError):  # no JSON, no UTF-8, or JSON too deep to be a row
                     row = None
                 if isinstance(row, dict):
-                    yield from _read_row(row, piece.path, self.settings, report)
+                    yield from _read_row(row, self.settings, report)
                 else:
                     report["num_invalid_lines"] += 1
 
@@ -85,7 +85,7 @@ class FileReader(PipelineStep):
                 raise ValueError(_missing_column(piece.path, self.settings.text_column, table.schema_arrow.names))
             for batch in table.iter_batches(batch_size=ROWS_AT_ONCE, columns=[self.settings.text_column]):
                 for row in batch.to_pylist():
-                    yield from _read_row(row, piece.path, self.settings, report)
+                    yield from _read_row(row, self.settings, report)
 
 
 class DatasetReader(PipelineStep):
@@ -106,7 +106,7 @@ class DatasetReader(PipelineStep):
         if world_size > 1:
             shard = shard.shard(num_shards=world_size, index=rank)
         for row in shard:
-            yield from _read_row(row, "The dataset", self.settings, report)
+            yield from _read_row(row, self.settings, report)
         write_json(self.settings.folder(self.phase) / f"{rank:05d}.reader.json", report)
 
 
@@ -117,7 +117,7 @@ def make_reader(source: Source, settings: CorpusSettings, phase: str) -> Pipelin
     return DatasetReader(source, settings, phase)
 
 
-def _read_row(row: dict[str, Any], source: str, settings: CorpusSettings, report: Counter[str]) -> Iterator[Document]:
+def _read_row(row: dict[str, Any], settings: CorpusSettings, report: Counter[str]) -> Iterator[Document]:
     """Yields the text of a row, if it has any; a long one in blocks, as a file is read."""
     text = row.get(settings.text_column)
     report["num_documents"] += 1

@@ -178,12 +178,13 @@ class EvaluationRecipe:
         ):
             of_file: dict[str, str] = {}
             for name in names:
-                other = of_file.setdefault(file_name(name), name)
-                if names.count(name) > 1 or other != name:
+                file = file_name(name)
+                if file in of_file:
                     raise ValueError(
                         f"{what}: expected names that differ in letters or digits (a to z, 0 to 9), as files are named "
-                        f"by them; got {other!r} and {name!r}."
+                        f"by them; got {of_file[file]!r} and {name!r}."
                     )
+                of_file[file] = name
         if not self.systems or not self.seeds:
             raise ValueError("systems and seeds: expected at least one of each; got none.")
         if (self.rarified or self.wnlampro) and not self.corpora:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import torch
 from tqdm.auto import tqdm
+from transformers import PreTrainedModel
 
 from .configuration_bertram import BertramConfig
 from .form_tokenization import PAD_ID
@@ -97,14 +98,20 @@ def refuse_failing_words(failed: Mapping[str, str], num_words: int) -> None:
         )
 
 
+def check_is_bertram(model: PreTrainedModel) -> None:
+    """Raises a ValueError if the model is another one, such as the encoder that vectors are wanted for."""
+    found = model.config.model_type
+    if found != BertramConfig.model_type:
+        raise ValueError(
+            f"Expected a BERTRAM model; {model.name_or_path or type(model).__name__} is a {found} model. Give the "
+            "folder of the BERTRAM model; the encoder that it was trained for is given as encoder= (--encoder)."
+        )
+
+
 def check_processor_fits(model: BertramModel, processor: BertramProcessor) -> None:
     """Raises a ValueError if the processor makes ids that the model has no weights for; warns if their modes differ."""
+    check_is_bertram(model)
     config = model.config
-    if config.model_type != BertramConfig.model_type:
-        raise ValueError(
-            f"Expected a BERTRAM model; got a {config.model_type} model, {type(model).__name__}. A BERTRAM model gives "
-            "vectors for an encoder; it is not the encoder."
-        )
     if config.has_form:
         num_units = None if processor.form is None else len(processor.form)
         if num_units != config.form_vocab_size:

@@ -60,9 +60,8 @@ class InductionParts:
         errors: Literal["raise", "skip"] = "raise",
     ) -> None:
         check_processor_fits(model, processor)
-        failed = find_failing_words(model, processor, contexts)
         if errors == "raise":
-            refuse_failing_words(failed, len(contexts))
+            refuse_failing_words(find_failing_words(model, processor, contexts), len(contexts))
         self.model, self.processor, self.contexts = model, processor, contexts
         words = list(contexts)
         parts = [words[start : start + words_per_part] for start in range(0, len(words), words_per_part)]

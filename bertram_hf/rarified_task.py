@@ -164,9 +164,9 @@ class RarifiedEvaluation:
         words = rare_words(rarified, lower_case=self.run.lower_case)
         limit = self.run.recipe.max_contexts
         found = {word: self.contexts.get(word)[:limit] for word in words}
-        for word in [word for word in words if not found[word] and not self.run.lower_case]:
-            lower = word.lower()  # a name or the first word of a sentence: as the word is written elsewhere
-            found[word] = misspell_contexts({word: lower}, {lower: self.contexts.get(lower)[:limit]})[word]
+        if not self.run.lower_case:  # a name or the first word of a sentence: as the word is written elsewhere
+            lower = {word: word.lower() for word in words if not found[word]}
+            found |= misspell_contexts(lower, {word: self.contexts.get(word)[:limit] for word in lower.values()})
         if indomain:
             for text in chain(*rarified_texts(rarified)):
                 for word in {word.lower() if self.run.lower_case else word for word in split_words(text)}:

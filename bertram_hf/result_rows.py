@@ -41,9 +41,11 @@ class ResultRows:
         """
         path = self._path(system, seed)
         row = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        files, is_same = describe_files(depends_on), row.get("fingerprint") == fingerprint(depends_on)
-        is_same &= all(files.get(name, digest) == digest for name, digest in row.get("files", {}).items())
-        return row if is_same else None
+        if row.get("fingerprint") != fingerprint(depends_on):
+            return None
+        made_from = row.get("files", {})
+        here = describe_files(list(made_from))
+        return row if all(made_from[name] == digest for name, digest in here.items()) else None
 
     def make(
         self,

@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
-from unicodedata import normalize
 
-from .word_matching import WordError, check_word
+from .word_matching import WordError, check_word, normalize_text
 
 Kind = Literal["wordnet", "misspelling", "given"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -47,7 +46,7 @@ class Substitutions(Mapping[str, tuple[Substitute, ...]]):
             except (TypeError, ValueError) as error:
                 raise ValueError(f"Entry {number}: {error}") from error
             word, substitute, kind = entry
-            substitute = normalize("NFC", substitute)  # two ways to write a letter are one
+            substitute = normalize_text(substitute)  # two ways to write a letter are one
             found.setdefault(word.lower(), {}).setdefault(substitute, Substitute(substitute, kind))
         self._substitutes = {word: tuple(substitutes.values()) for word, substitutes in found.items()}
 

@@ -13,6 +13,7 @@ from transformers import AutoModel, AutoProcessor
 from transformers.utils.logging import disable_progress_bar
 
 from ..corpus import load_contexts
+from ..induction import check_is_bertram
 from ..induction_parts import WORDS_PER_PART, InductionParts
 from ..word_files import read_utf8
 from ..word_vectors import WordVectors
@@ -65,11 +66,7 @@ def run(arguments: argparse.Namespace) -> None:
     loading = {"encoder": arguments.encoder} if arguments.encoder else {}
     device = arguments.device or (process.device if process else "cuda" if torch.cuda.is_available() else "cpu")
     model = AutoModel.from_pretrained(arguments.model, **loading)
-    if model.config.model_type != "bertram":
-        raise ValueError(
-            f"Expected a BERTRAM model; {arguments.model} is a {model.config.model_type} model. Give the folder of the "
-            "BERTRAM model; --encoder takes the encoder that it was trained for."
-        )
+    check_is_bertram(model)  # before a processor is looked for, which an encoder has not
     processor = AutoProcessor.from_pretrained(arguments.model)
     folder = Path(f"{arguments.output}.parts")
     parts = InductionParts(
