@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from .look_alikes import NUM_ERROR_TYPES, NUM_LENGTHS
+from .look_alikes import NUM_ERROR_TYPES, NUM_LENGTHS, TWO_ERRORS
 
 UNLIKELY = -10.0  # log-odds before training: nothing is taken for a misspelling
 HALF_EVIDENCE = 3.0  # so many contexts count half as much as very many
@@ -14,7 +14,7 @@ class LookAlikeMixture(nn.Module):
 
     The log-odds of look-alike i, against a word that is no misspelling, are
 
-        a[type of error] + b[length of the word] - f·log(token of i) - c·s + (g + g'·s)·cos(v, e_i)
+        a[type of error] + b[one error or two, length of the word] - f·log(token of i) - c·s + (g + g'·s)·cos(v, e_i)
 
     for the induced vector v and the look-alike's embedding e_i, both minus the vocabulary's mean, and s = n / (n + 3)
     for n contexts. Frequent words, which have small token ids, are misspelt more often. Contexts speak for a look-alike
@@ -24,7 +24,7 @@ class LookAlikeMixture(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.error_log_odds = nn.Parameter(torch.full((NUM_ERROR_TYPES,), UNLIKELY))
-        self.length_log_odds = nn.Parameter(torch.zeros(NUM_LENGTHS))
+        self.length_log_odds = nn.Parameter(torch.zeros(2, NUM_LENGTHS))
         self.rarity_log_odds = nn.Parameter(torch.zeros(1))
         self.context_log_odds = nn.Parameter(torch.zeros(1))
         self.agreement = nn.Parameter(torch.zeros(2))
@@ -42,7 +42,8 @@ class LookAlikeMixture(nn.Module):
         """
         evidence = (num_contexts / (num_contexts + HALF_EVIDENCE))[:, None].to(agreements.dtype)
         errors = torch.div(kinds - 1, NUM_LENGTHS, rounding_mode="floor").clamp(min=0)
-        log_odds = self.error_log_odds[errors] + self.length_log_odds[(kinds - 1) % NUM_LENGTHS]
+        lengths = self.length_log_odds[(errors == TWO_ERRORS).long(), (kinds - 1) % NUM_LENGTHS]
+        log_odds = self.error_log_odds[errors] + lengths
         log_odds = log_odds - self.rarity_log_odds * torch.log1p(token_ids).to(agreements.dtype)
         log_odds = log_odds - self.context_log_odds * evidence
         log_odds = log_odds + (self.agreement[0] + self.agreement[1] * evidence) * agreements

@@ -11,15 +11,19 @@ from torch import nn
 from .configuration_bertram import BertramConfig
 from .feature_cache import READS_FORM
 from .look_alike_mixture import LookAlikeMixture, compare_with
+from .look_alikes import VOWELS
 from .modeling_bertram import BertramModel
 from .processing_bertram import BertramProcessor
 from .training_batches import InputMaker, draw_sizes
 from .word_families import word_family
 
+FITTING_VERSION = 2  # of what is learnt and how, so that stages of another are not taken for those of this one
 WORDS_PER_BLOCK = 128
 MAX_TRIES = 20
+MIN_UNKNOWN = 100  # training words of several pieces that are enough
 MAX_ITERATIONS = 200
-PENALTY = 1e-4  # on squared steps away from the start, so that kinds which hardly occur stay unlikely
+USUAL_SHARE = 0.5
+PENALTY = 1e-5  # on squared steps away from the start, so that kinds which hardly occur stay unlikely
 
 
 @dataclass(frozen=True)
@@ -28,15 +32,16 @@ class LookAlikeSettings:
 
     Args:
         num_words: So many training words are drawn and misspelt, frequent ones more often: by the root of their
-            number of occurrences. As many, each as likely as any other, count as unknown words, of whose look-alikes
-            none is meant.
-        misspelt_share: How many of the unknown words that the model will meet are misspellings of known ones.
+            number of occurrences. As many training words of several pieces, each as likely as any other, are the
+            unknown words, of whose look-alikes none is meant; words of one piece if there are no others.
+        misspelt_share: How many of the unknown words that the model will meet without a context are misspellings of
+            known ones. Few misspellings are made again and again: with n contexts the odds are (1 + n)² times less.
         two_errors_share: How many of the misspellings have two errors.
         max_contexts: Most contexts of a word; none is as usual as one.
     """
 
     num_words: int = 3000
-    misspelt_share: float = 0.15
+    misspelt_share: float = 0.3
     two_errors_share: float = 0.2
     max_contexts: int = 16
 
@@ -44,6 +49,16 @@ class LookAlikeSettings:
         for name in ("misspelt_share", "two_errors_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie in [0, 1]; got {getattr(self, name)}.")
+
+    def misspelt_share_of(self, num_contexts: torch.Tensor) -> torch.Tensor:
+        """Returns how many of the unknown words with so many contexts are misspellings.
+
+        Example:
+            >>> LookAlikeSettings(misspelt_share=0.5).misspelt_share_of(torch.tensor([0, 1, 2])).tolist()
+            [0.5, 0.2, 0.1]
+        """
+        others = (1 - self.misspelt_share) * (1 + num_contexts.double()) ** 2
+        return self.misspelt_share / (self.misspelt_share + others)
 
 
 @dataclass
@@ -68,20 +83,29 @@ class Examples:
 def misspell(word: str, letters: str, random: Random) -> str:
     """Puts one typing error into a word: a letter too few, too much or wrong, or two neighbours in the wrong order.
 
+    People often write one letter in the place of two, or two in the place of one, and confuse vowels: half of such
+    errors are of this kind where the word allows it.
+
     Example:
         >>> [misspell("kumquat", "aeiou", Random(seed)) for seed in range(4)]
-        ['kumuqat', 'kumqauat', 'umquat', 'kumquuat']
+        ['kumuqat', 'kumquaat', 'kuquat', 'kiumquat']
     """
-    kind = random.randrange(4)
-    position = random.randrange(len(word) - 1 if kind == 3 else len(word))
-    before, after = word[:position], word[position + 1 :]
+    kind, is_usual = random.randrange(4), random.random() < USUAL_SHARE
+    places: Sequence[int] = range(len(word) - 1 if kind == 3 else len(word))
+    if kind == 0 and is_usual:
+        places = [i for i in places if word[i] == word[i - 1 : i]] or places
+    elif kind == 2 and is_usual:
+        places = [i for i in places if word[i] in VOWELS] or places
+    position = random.choice(places)
+    before, letter, after = word[:position], word[position], word[position + 1 :]
     if kind == 0:
         return before + after
     if kind == 1:
-        return before + random.choice(letters) + word[position:]
+        return before + (letter if is_usual else random.choice(letters)) + letter + after
     if kind == 2:
-        return before + random.choice(letters) + after
-    return before + word[position + 1] + word[position] + word[position + 2 :]
+        others = [vowel for vowel in sorted(VOWELS) if vowel != letter]
+        return before + (random.choice(others) if is_usual and letter in VOWELS else random.choice(letters)) + after
+    return before + after[0] + letter + after[1:]
 
 
 def misspell_words(words: Sequence[str], known: set[str], *, two_errors_share: float, seed: int) -> list[str | None]:
@@ -143,15 +167,19 @@ def fit_look_alikes(
         [words[row] for row in frequent], known, two_errors_share=settings.two_errors_share, seed=seed
     )
     misspelt = {row: spelling for row, spelling in zip(frequent, spellings, strict=True) if spelling is not None}
-    unknown = {row: words[row] for row in generator.choice(rows, number, replace=False).tolist()}
+    longer = np.setdiff1d(np.arange(len(words)), rows)  # words of one piece have far more look-alikes
+    longer = longer if len(longer) >= MIN_UNKNOWN else rows
+    unknown = {row: words[row] for row in generator.choice(longer, min(number, len(longer)), replace=False).tolist()}
     # What an encoder says of a context depends on the spelling if it reads that too.
     features = None if model.config.mode in READS_FORM else inputs.features
     misspelt_inputs = InputMaker(processor, inputs.contexts, inputs.targets, features)
     for row, spelling in misspelt.items():
         misspelt_inputs.form_ids[row] = processor.encode_form(spelling)
+    examples = _make_examples(model, processor, misspelt_inputs, misspelt, settings, seed)
+    others = _make_examples(model, processor, inputs, unknown, settings, seed)
     parts = [
-        (_make_examples(model, processor, misspelt_inputs, misspelt, settings, seed), settings.misspelt_share),
-        (_make_examples(model, processor, inputs, unknown, settings, seed), 1 - settings.misspelt_share),
+        (examples, settings.misspelt_share_of(examples.num_contexts)),
+        (others, 1 - settings.misspelt_share_of(others.num_contexts)),
     ]
     mixing = _with_mixture(model)
     return mixing, _fit_log_odds(mixing.look_alike_mixture, parts)
@@ -187,7 +215,7 @@ def _make_examples(
         ]
     )
     kinds = kinds.masked_fill(is_family & ~is_misspelt[:, None], 0)
-    is_meant = (token_ids == torch.tensor([token_of[word] for word in words])[:, None]) & (kinds > 0)
+    is_meant = (token_ids == torch.tensor([token_of.get(word, -1) for word in words])[:, None]) & (kinds > 0)
     meant = torch.where(is_meant.any(dim=1), 1 + is_meant.long().argmax(dim=1), 0)
     available = np.diff(offsets)[rows]
     counts = np.minimum(draw_sizes(len(rows), 1, settings.max_contexts + 1, generator) - 1, available)
@@ -216,20 +244,18 @@ def _with_mixture(model: BertramModel) -> BertramModel:
     return mixing
 
 
-def _fit_log_odds(mixture: LookAlikeMixture, parts: Sequence[tuple[Examples, float]]) -> float:
-    """Fits a mixture in place to examples with their shares; a convex problem."""
+def _fit_log_odds(mixture: LookAlikeMixture, parts: Sequence[tuple[Examples, torch.Tensor]]) -> float:
+    """Fits a mixture in place to examples with their weights (W,); a convex problem."""
     fitted = LookAlikeMixture().double()
     starts = [parameter.detach().clone() for parameter in fitted.parameters()]
     optimizer = torch.optim.LBFGS(fitted.parameters(), max_iter=MAX_ITERATIONS, line_search_fn="strong_wolfe")
 
     def likelihood() -> torch.Tensor:
-        losses = [
-            share
-            * nn.functional.cross_entropy(
-                fitted(part.agreements, part.token_ids, part.kinds, part.num_contexts), part.meant
-            )
-            for part, share in parts
-        ]
+        losses = []
+        for part, weights in parts:
+            logits = fitted(part.agreements, part.token_ids, part.kinds, part.num_contexts)
+            loss = nn.functional.cross_entropy(logits, part.meant, reduction="none")
+            losses.append((weights * loss).mean())
         return torch.stack(losses).sum()
 
     def step() -> torch.Tensor:

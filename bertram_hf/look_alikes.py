@@ -2,11 +2,13 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 from rapidfuzz.distance import OSA, Prefix
 from rapidfuzz.process import cdist
+
+from .word_families import word_family
 
 LOOK_ALIKES_NAME = "look_alikes.json"
 MAX_ERRORS = 2
@@ -16,9 +18,11 @@ SHORTEST_WORD = 3
 SHORTEST_WITH_TWO_ERRORS = 6
 LONGEST_WORD = 12  # longer words are as sure as these
 NUM_LENGTHS = LONGEST_WORD - SHORTEST_WORD + 1
-# A letter too much, too few or wrong, or two in the wrong order; each at the first letter, inside or at the last one.
-EXTRA, MISSING, WRONG, SWAPPED = range(4)
-TWO_ERRORS = 12
+# A letter too much (one that stands twice, or another), too few (one of two that are the same, or another) or wrong (a
+# vowel for a vowel, or another), or two in the wrong order; each at the first letter, inside or at the last one.
+DOUBLED, EXTRA, HALVED, MISSING, VOWEL, WRONG, SWAPPED = range(7)
+VOWELS = frozenset("aeiouy")
+TWO_ERRORS = 21
 NUM_ERROR_TYPES = TWO_ERRORS + 1
 WORDS_PER_BLOCK = 64
 
@@ -63,6 +67,11 @@ class LookAlikes:
     def __len__(self) -> int:
         return len(self.words)
 
+    def without(self, families: Container[str]) -> "LookAlikes":
+        """Returns the known words of other families; see `word_family`."""
+        kept = [i for i, word in enumerate(self.words) if word_family(word) not in families]
+        return LookAlikes([self.words[i] for i in kept], self.token_ids[kept].tolist())
+
     def name(self, token_id: int) -> str:
         """Returns the known word of a token."""
         return self.words[int(np.searchsorted(self.token_ids, token_id))]
@@ -89,22 +98,22 @@ class LookAlikes:
 
 
 def error_type(word: str, known: str) -> int:
-    """Returns the type, 0 to 11, of the one error that makes `word` of a known word.
+    """Returns the type, 0 to 20, of the one error that makes `word` of a known word.
 
     Example:
         >>> [divmod(error_type(word, "lemon"), 3) for word in ("llemon", "lmon", "leman", "lemno")]
-        [(0, 1), (1, 1), (2, 1), (3, 2)]
+        [(0, 1), (3, 1), (4, 1), (6, 2)]
     """
     place = Prefix.similarity(word, known)  # where they begin to differ
     end = len(known) - 1
     if len(word) > len(known):
-        kind, end = EXTRA, len(known)
+        kind, end = (DOUBLED if word[place] == word[place - 1 : place] else EXTRA), len(known)
     elif len(word) < len(known):
-        kind = MISSING
+        kind = HALVED if known[place] == known[place - 1 : place] else MISSING
     elif word[place + 1 : place + 2] == known[place] and known[place + 1 : place + 2] == word[place]:
         kind, end = SWAPPED, len(known) - 2
     else:
-        kind = WRONG
+        kind = VOWEL if {word[place], known[place]} <= VOWELS else WRONG
     return 3 * kind + (0 if place == 0 else 2 if place >= end else 1)
 
 

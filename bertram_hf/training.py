@@ -18,7 +18,7 @@ from .encoded_contexts import EncodedContexts
 from .feature_cache import READS_FORM, cache_features
 from .form_tokenization import FormTokenizer
 from .induction import encode_words
-from .look_alike_training import LookAlikeSettings, fit_look_alikes
+from .look_alike_training import FITTING_VERSION, LookAlikeSettings, fit_look_alikes
 from .look_alikes import LookAlikes
 from .modeling_bertram import BertramModel
 from .pieces import PieceReader
@@ -26,7 +26,7 @@ from .processes import join_processes
 from .processing_bertram import BertramProcessor
 from .ridge_start import start_from_ridge
 from .training_batches import InputMaker, count_repetitions
-from .training_data import ContextsOf, TrainingData, prepare_data
+from .training_data import ContextsOf, TrainingData, prepare_data, vocabulary_words
 from .training_parts import NETWORK_FIELDS, context_part, form_part, fuse, replace_fields
 from .training_recipe import Recipe
 from .training_record import finish_system
@@ -174,13 +174,17 @@ class TrainingRun:
         trained: Path,
         settings: LookAlikeSettings,
     ) -> BertramModel:
-        """Last stage: which words are misspellings of training words; on top of the stage in the folder `trained`."""
+        """Last stage: which words are misspellings of known ones; on top of the stage in the folder `trained`.
+
+        It learns from training words; the model then knows all words of the vocabulary.
+        """
         letters_only = [word for word in self.data.train if word.isalpha()]
         pieces = PieceReader(self.tokenizer).split(letters_only)
         known = {word: ids[0] for word, ids in zip(letters_only, pieces, strict=True) if len(ids) == 1}
         processor.look_alikes = LookAlikes(list(known), list(known.values()))
         occurrences = np.array([self.data.contexts.counts[word] for word in inputs.contexts.words])
-        content = [read_record(trained)["fingerprint"], asdict(settings), known, occurrences.tolist(), self.recipe.seed]
+        content = [FITTING_VERSION, read_record(trained)["fingerprint"], asdict(settings), self.recipe.seed]
+        content += [known, occurrences.tolist()]
         fingerprint = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
         folder = trained.with_name(f"{trained.name}-look-alikes")
         with self.process.main_process_first():  # the others then load what it has saved
@@ -189,11 +193,19 @@ class TrainingRun:
                 shutil.rmtree(folder, ignore_errors=True)
                 start = time.perf_counter()
                 mixing, loss = fit_look_alikes(model, processor, inputs, occurrences, settings, seed=self.recipe.seed)
+                processor.look_alikes = self.all_words()
                 mixing.save_pretrained(folder, include_encoder=not model.config.freeze_encoder)
                 processor.save_pretrained(folder)
                 seconds = round(time.perf_counter() - start, 1)
                 write_record(folder, {"fingerprint": fingerprint, "train_loss": loss, "seconds": seconds})
         return BertramModel.from_pretrained(folder, encoder=model.encoder)
+
+    def all_words(self) -> LookAlikes:
+        """Returns all words of letters that the tokenizer has a token for, also those that are never trained on: what a
+        word may be a misspelling of."""
+        reader = PieceReader(self.tokenizer)
+        words = vocabulary_words(reader)
+        return LookAlikes(words, [ids[0] for ids in reader.split(words)])
 
     def stage_folder(self, stage: str, config: BertramConfig) -> Path:
         """Returns the folder of a stage. Systems share the first two stages if these are the same for them."""

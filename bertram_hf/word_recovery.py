@@ -1,6 +1,7 @@
 """Recovery of known words: how well a model that has never seen a word's embedding finds it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from .context_draws import ContextDraws
 from .mimicking_loss import unit_rows
 from .modeling_bertram import BertramModel
 from .processing_bertram import BertramProcessor
+from .word_families import word_family
 from .word_vectors import WordVectors
 
 MAX_SCORES = 1 << 26  # how many cosines are held at a time
@@ -82,6 +84,10 @@ def evaluate_recovery(
         >>> scores[1].mrr  # doctest: +SKIP
         0.0512
     """
+    if processor.look_alikes is not None:  # a word must not be found by another of its family
+        others = processor.look_alikes.without({word_family(word) for word in contexts})
+        processor = copy(processor)
+        processor.look_alikes = others
     draws = ContextDraws(
         model,
         processor,

@@ -13,14 +13,21 @@ from bertram_hf.context_draws import ContextDraws
 from bertram_hf.look_alike_mixture import HALF_EVIDENCE, UNLIKELY, LookAlikeMixture
 from bertram_hf.look_alike_training import LookAlikeSettings, fit_look_alikes, misspell, misspell_words
 from bertram_hf.look_alikes import (
+    DOUBLED,
+    EXTRA,
+    HALVED,
     MAX_LOOK_ALIKES,
+    MISSING,
     NUM_ERROR_TYPES,
     NUM_LENGTHS,
+    SWAPPED,
     TWO_ERRORS,
+    VOWEL,
     WRONG,
     LookAlikes,
     error_type,
 )
+from bertram_hf.word_families import word_family
 
 WORDS = ["kumquat", "umquat", "quat", "lemon", "melon", "castle"]
 CONTEXTS = {
@@ -78,20 +85,25 @@ def test_found_are_the_words_within_so_many_errors():
 @pytest.mark.parametrize(
     ("word", "known", "kind", "place"),
     [
-        ("xlemon", "lemon", 0, 0),
-        ("lexmon", "lemon", 0, 1),
-        ("lemonx", "lemon", 0, 2),
-        ("emon", "lemon", 1, 0),
-        ("lmon", "lemon", 1, 1),
-        ("lemo", "lemon", 1, 2),
-        ("xemon", "lemon", 2, 0),
-        ("lexon", "lemon", 2, 1),
-        ("lemox", "lemon", 2, 2),
-        ("elmon", "lemon", 3, 0),
-        ("lmeon", "lemon", 3, 1),
-        ("lemno", "lemon", 3, 2),
-        ("foood", "food", 0, 1),
-        ("abc", "abd", 2, 2),
+        ("xlemon", "lemon", EXTRA, 0),
+        ("lexmon", "lemon", EXTRA, 1),
+        ("lemonx", "lemon", EXTRA, 2),
+        ("lemmon", "lemon", DOUBLED, 1),
+        ("foood", "food", DOUBLED, 1),
+        ("lemonn", "lemon", DOUBLED, 2),
+        ("emon", "lemon", MISSING, 0),
+        ("lmon", "lemon", MISSING, 1),
+        ("lemo", "lemon", MISSING, 2),
+        ("ocurred", "occurred", HALVED, 1),
+        ("fod", "food", HALVED, 1),
+        ("xemon", "lemon", WRONG, 0),
+        ("lexon", "lemon", WRONG, 1),
+        ("lemox", "lemon", WRONG, 2),
+        ("abc", "abd", WRONG, 2),
+        ("leman", "lemon", VOWEL, 1),
+        ("elmon", "lemon", SWAPPED, 0),
+        ("lmeon", "lemon", SWAPPED, 1),
+        ("lemno", "lemon", SWAPPED, 2),
     ],
 )
 def test_type_of_an_error(word, known, kind, place):
@@ -136,7 +148,8 @@ def naive_mixture(model, processor, word, contexts):
             cosine = torch.cosine_similarity(vector - mean, table[token] - mean, dim=0)
             slope = mixture.agreement[0] + share * mixture.agreement[1]
             error, length = divmod(kind - 1, NUM_LENGTHS)
-            log_odds = mixture.error_log_odds[error] + mixture.length_log_odds[length] + slope * cosine
+            log_odds = mixture.error_log_odds[error] + slope * cosine
+            log_odds += mixture.length_log_odds[int(error == TWO_ERRORS), length]
             log_odds -= share * mixture.context_log_odds[0] + np.log(1 + token) * mixture.rarity_log_odds[0]
             odd = torch.exp(log_odds)
             odds, mixed = odds + odd, mixed + odd * table[token]
@@ -231,12 +244,29 @@ def test_a_misspelling_is_one_error_away_or_the_same():
         assert naive_errors("kumquat", misspell("kumquat", "aeiou", draw)) <= 1
 
 
+def test_half_of_the_errors_are_those_that_people_make():
+    draw = random.Random(0)
+    kinds = [error_type(attempt, "mississippi") // 3 for attempt in misspell_many("mississippi", 800, draw)]
+    shares = [kinds.count(kind) / len(kinds) for kind in (DOUBLED, EXTRA, HALVED, MISSING, VOWEL, WRONG, SWAPPED)]
+    assert shares == pytest.approx([1 / 8, 1 / 8, 1 / 8, 1 / 8, 1 / 8, 1 / 8, 1 / 4], abs=0.1)
+
+
+def misspell_many(word, number, draw):
+    """Returns misspellings that are not the word itself."""
+    return [attempt for attempt in (misspell(word, "kvz", draw) for _ in range(number)) if attempt != word]
+
+
+def test_words_of_some_families_are_left_out():
+    find = LookAlikes(["castle", "castles", "lemon"], [3, 5, 4]).without({word_family("castle")})
+    assert (find.words, find.token_ids.tolist()) == (["lemon"], [4])
+
+
 def test_misspelt_words_are_new_and_the_same_each_time():
     words = ["lemon", "melon", "castle", "aa"]
     misspelt = misspell_words(words, set(words), two_errors_share=0.5, seed=1)
     assert misspelt == misspell_words(words, set(words), two_errors_share=0.5, seed=1)
     assert not set(misspelt) & set(words)
-    assert misspell_words(["aa"], {"aa", "a", "aaa"}, two_errors_share=0.0, seed=0) == [None]
+    assert misspell_words(["bb"], {"bb", "b", "bbb"}, two_errors_share=0.0, seed=0) == [None]
 
 
 @pytest.mark.parametrize("mode", ["add", "shallow"])
@@ -294,7 +324,7 @@ def test_report_and_saved_vectors_name_the_look_alikes(pair, tmp_path):
 def test_command_tells_what_it_took_for_misspellings(pair, tmp_path, capsys):
     model, processor = pair
     with torch.no_grad():
-        model.look_alike_mixture.error_log_odds.fill_(50.0)
+        model.look_alike_mixture.error_log_odds[:TWO_ERRORS] = 50.0
     model.save_pretrained(tmp_path / "model")
     processor.save_pretrained(tmp_path / "model")
     lines = [json.dumps({"word": word, "contexts": texts}) for word, texts in CONTEXTS.items()]

@@ -340,8 +340,7 @@ def test_last_stage_teaches_which_words_are_misspellings(tmp_path, encoder_folde
     processor = AutoProcessor.from_pretrained(folder)
     assert model.config.look_alikes
     assert {"river", "mountain"} <= set(processor.look_alikes.words)
-    families = {word_family(word) for word in processor.look_alikes.words}
-    assert not families & {word_family(word) for word in HELDOUT}
+    assert set(HELDOUT) <= set(processor.look_alikes.words)  # which were not learnt from
     assert not set(SEVERAL_PIECES) & set(processor.look_alikes.words)
     assert [stage["stage"] for stage in read_training(tmp_path / "out", "bertram-add")["stages"]][-1] == (
         "bertram-add-look-alikes"

@@ -3,6 +3,7 @@ import torch
 
 from bertram_hf import induce_vectors, word_recovery
 from bertram_hf.context_draws import ContextDraws
+from bertram_hf.look_alikes import LookAlikes
 from bertram_hf.word_recovery import evaluate_recovery, rank_targets, score_recovery
 from bertram_hf.word_vectors import WordVectors
 
@@ -104,6 +105,23 @@ def test_context_model_is_not_scored_without_contexts(make_pair):
     pair = make_pair("context")
     targets = WordVectors(list(CONTEXTS), pair[0].get_input_embeddings().weight.detach()[[100, 200]])
     assert [score.contexts for score in evaluate(pair, targets)] == [1, 8]
+
+
+def test_word_is_not_found_by_another_of_its_family(make_pair):
+    model, processor = make_pair("add", look_alikes=True)
+    table = model.get_input_embeddings().weight.detach()
+    with torch.no_grad():
+        model.look_alike_mixture.error_log_odds.fill_(50.0)
+    words = ["castle", "castles", "cattle"]
+    processor.look_alikes = LookAlikes(words, [11, 12, 13])
+    targets = WordVectors(["castle"], table[[12]])  # as if the plural's embedding were meant
+    options = {"vocabulary": table, "num_contexts": [0]}
+    (score,) = evaluate_recovery(model, processor, {"castle": []}, targets, **options)
+    assert score.mrr < 1
+    assert len(processor.look_alikes) == 3  # the caller's processor stays as it is
+    processor.look_alikes = LookAlikes(["cattle"], [12])  # of another family, it is found
+    (score,) = evaluate_recovery(model, processor, {"castle": []}, targets, **options)
+    assert score.mrr == 1
 
 
 def test_word_whose_contexts_cannot_be_used_counts_as_without(make_pair, caplog):
