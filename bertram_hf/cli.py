@@ -18,18 +18,10 @@ from .commands import (
     train,
     wnlampro,
 )
+from .extras import EXTRAS
 from .version import __version__
 
 COMMANDS = (induce, corpus, approximate, train, rarify, masked_lm, wnlampro, reproduce, convert_original, card, push)
-
-# Modules of packages that are not always installed, and the extra of pyproject.toml that brings them.
-EXTRAS = {
-    **dict.fromkeys(("datatrove", "loguru", "pyarrow", "xxhash"), "corpus"),
-    **dict.fromkeys(("accelerate", "yaml"), "train"),
-    **dict.fromkeys(("lemminflect", "matplotlib", "nltk", "scipy", "wordfreq"), "evaluation"),
-    "rich": "demo",
-    "sentence_transformers": "sentence-transformers",
-}
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -17,6 +17,7 @@ from datasets import Dataset, IterableDataset, load_dataset
 
 from .corpus_inputs import Paths, Source, identify, list_pieces
 from .corpus_settings import CorpusSettings
+from .extras import needs_extra
 from .rare_words import normalize_counts, normalize_spelling
 from .word_matching import check_word
 
@@ -168,12 +169,8 @@ def build_corpus(
             raise ValueError(f"{name} must be at least 1; got {number}.")
     if executor not in ("local", "ray", "slurm"):
         raise ValueError(f'executor must be "local", "ray" or "slurm"; got {executor!r}.')
-    try:
+    with needs_extra("corpus", "Building a corpus"):
         from .corpus_executors import plan_phases, run_phases, slurm_executors
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f'Building a corpus needs datatrove; {error.name} is missing. Run: pip install "bertram-hf[corpus]"'
-        ) from error
     output = Path(output).absolute()
     work = output / ".work"
     source: Source = inputs if isinstance(inputs, Dataset | IterableDataset) else list_pieces(inputs)

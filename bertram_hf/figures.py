@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .extras import needs_extra
+
 MARKERS = "os^Dv<>Px*"
 COLORS = [f"C{number}" for number in range(10)]
 # For an eleventh line and those after it, which are dashed.
@@ -86,13 +88,9 @@ def draw_lines(
 
 def _new_figure() -> tuple[Any, Any]:
     """Returns a figure that no window system is asked for."""
-    try:
+    with needs_extra("evaluation", "A figure"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f'Figures need {error.name}, which is missing. Run: pip install "bertram-hf[evaluation]"'
-        ) from error
     figure = Figure(figsize=(6.4, 4.2))
     FigureCanvasAgg(figure)
     return figure, figure.add_subplot()

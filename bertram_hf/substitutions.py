@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+from .word_files import read_utf8
 from .word_matching import WordError, check_word, normalize_text
 
 Kind = Literal["wordnet", "misspelling", "given"]
@@ -108,11 +109,7 @@ class Substitutions(Mapping[str, tuple[Substitute, ...]]):
             ValueError: If a line cannot be used; the message names it by its number.
         """
         entries: list[tuple[str, str, Kind]] = []
-        try:
-            lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"Expected {path} in UTF-8; got {error}. Convert it.") from error
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(read_utf8(path).split("\n"), start=1):
             fields = line.removesuffix("\r").split("\t")
             if fields == [""] or (number == 1 and tuple(fields) in (HEADER, HEADER[:2])):
                 continue

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tqdm.auto import tqdm
 
+from .extras import needs_extra
 from .rare_words import SECONDS_BEFORE_PROGRESS, normalize_counts
 from .substitutions import Kind, Substitutions
 from .word_families import word_family
@@ -114,13 +115,8 @@ class SynonymFinder:
     """
 
     def __init__(self, wordnet: "WordNetCorpusReader") -> None:
-        try:
+        with needs_extra("evaluation", "Inflecting synonyms"):
             import lemminflect
-        except ModuleNotFoundError as error:
-            raise ImportError(
-                f"Synonyms are inflected with LemmInflect, but {error.name} is missing. "
-                'Run: pip install "bertram-hf[evaluation]"'
-            ) from error
         self.lemminflect = lemminflect
         self.wordnet = wordnet
 

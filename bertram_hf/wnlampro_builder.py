@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
+from .extras import needs_extra
 from .induction import SECONDS_BEFORE_PROGRESS
 from .wnlampro import (
     BANDS,
@@ -279,11 +280,6 @@ def _corrupt_words(
 
 
 def _wordfreq_zipf() -> Callable[[str], float]:
-    try:
+    with needs_extra("evaluation", "A probe built without `zipf_frequency`"):
         from wordfreq import zipf_frequency
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f'Zipf frequencies need {error.name}, which is missing. Run: pip install "bertram-hf[evaluation]", or pass '
-            "zipf_frequency."
-        ) from error
     return lambda word: zipf_frequency(word, "en")

@@ -8,6 +8,7 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .cloze import predict_clozes
+from .extras import needs_extra
 from .injection import BertramEmbeddingInjector
 from .wnlampro import BANDS, RELATIONS, Band, Relation, WnlamproEntry, fill_patterns
 
@@ -197,12 +198,8 @@ def paired_t_test(first: Mapping[str, float], second: Mapping[str, float]) -> Pa
         >>> round(test.mean_difference, 3), round(test.p_value, 3)
         (0.4, 0.02)
     """
-    try:
+    with needs_extra("evaluation", "The t-test"):
         from scipy.stats import ttest_rel
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f'The t-test needs {error.name}, which is missing. Run: pip install "bertram-hf[evaluation]"'
-        ) from error
     if first.keys() != second.keys():
         number = len(first.keys() ^ second.keys())
         raise ValueError(f"Expected the same entries of both systems; {number} are of one only. Use one probe file.")

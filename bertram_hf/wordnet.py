@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .extras import needs_extra
+
 if TYPE_CHECKING:
     from nltk.corpus.reader import WordNetCorpusReader
 
@@ -57,12 +59,8 @@ def open_wordnet(folder: str | os.PathLike[str] | None = None) -> "WordNetCorpus
         >>> open_wordnet().synsets("kumquat")[0].lemma_names()  # doctest: +SKIP
         ['kumquat']
     """
-    try:
+    with needs_extra("evaluation", "Reading WordNet"):
         import nltk.corpus
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f'WordNet is read with NLTK, but {error.name} is missing. Run: pip install "bertram-hf[evaluation]"'
-        ) from error
     if folder is not None:
         return _open_folder(Path(folder))
     try:

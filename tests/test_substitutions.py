@@ -63,7 +63,7 @@ def test_wrong_lines_are_named(tmp_path, line, message):
 
 def test_wrong_encoding_and_entries_are_named(tmp_path):
     (tmp_path / "s.tsv").write_bytes(b"caf\xe9\tx\n")
-    with pytest.raises(ValueError, match=r"s\.tsv in UTF-8; got .*Convert it"):
+    with pytest.raises(ValueError, match=r"UTF-8 text in .*s\.tsv; got .*Convert it"):
         Substitutions.read(tmp_path / "s.tsv")
     with pytest.raises(ValueError, match="Entry 2: A word must be a string; got int"):
         Substitutions([ENTRIES[0], (3, "x", "given")])

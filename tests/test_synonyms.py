@@ -71,10 +71,10 @@ def test_usual_folder_is_taken_if_nltk_has_no_data(monkeypatch, wordnet_folder):
 
 def test_missing_packages_are_named(monkeypatch, wordnet):
     monkeypatch.setitem(sys.modules, "lemminflect", None)
-    with pytest.raises(ImportError, match=r"lemminflect is missing.*bertram-hf\[evaluation\]"):
+    with pytest.raises(ImportError, match=r"lemminflect, which is missing.*bertram-hf\[evaluation\]"):
         SynonymFinder(wordnet)
     monkeypatch.setitem(sys.modules, "nltk.corpus", None)
-    with pytest.raises(ImportError, match=r"nltk.* is missing.*bertram-hf\[evaluation\]"):
+    with pytest.raises(ImportError, match=r"nltk.*, which is missing.*bertram-hf\[evaluation\]"):
         open_wordnet()
 
 

@@ -9,6 +9,8 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
+from ..extras import needs_extra
+
 
 def add_command(commands: Any) -> None:
     """Adds the command to the parser."""
@@ -41,15 +43,11 @@ def add_command(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Trains a masked-LM head."""
-    try:
+    with needs_extra("train", "Training"):
         from accelerate import PartialState  # noqa: F401 (the Trainer needs it)
         from datasets import disable_progress_bars, load_dataset
 
         from ..masked_lm import train_masked_lm_head
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f'Training needs {error.name}, which is missing. Run: pip install "bertram-hf[train]"'
-        ) from error
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     if arguments.json:
         disable_progress_bars()

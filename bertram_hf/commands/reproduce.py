@@ -7,6 +7,7 @@ import shlex
 import sys
 from typing import Any
 
+from ..extras import needs_extra
 from .train import add_changes_option, read_changes
 
 
@@ -50,13 +51,9 @@ def add_command(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Evaluates by a recipe."""
-    try:
+    with needs_extra("evaluation", "Evaluation"):
         from ..evaluation_recipe import EvaluationRecipe
         from ..reproduction import Reproduction
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f'Evaluation needs {error.name}, which is missing. Run: pip install "bertram-hf[evaluation]"'
-        ) from error
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     recipe = EvaluationRecipe.load(arguments.recipe, read_changes(arguments.set))
     changes = [part for change in arguments.set for part in ("--set", change)]

@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from ..extras import needs_extra
+
 
 def add_command(commands: Any) -> None:
     """Adds the command to the parser."""
@@ -28,16 +30,12 @@ def add_command(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Trains by a recipe."""
-    try:
+    with needs_extra("train", "Training"):
         from accelerate import PartialState
 
         from ..card_training import TRAINING_NAME
         from ..training import train_recipe
         from ..training_recipe import Recipe
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f'Training needs {error.name}, which is missing. Run: pip install "bertram-hf[train]"'
-        ) from error
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     recipe = Recipe.load(arguments.recipe, read_changes(arguments.set))
     changes = "".join(f" --set {change}" for change in arguments.set)

@@ -11,6 +11,7 @@ from typing import Any
 
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
+from ..extras import needs_extra
 from ..injection import BertramEmbeddingInjector
 from ..pieces import PieceReader
 from ..text_table import format_columns
@@ -113,26 +114,19 @@ def compare_bands(
 
 def run_build(arguments: argparse.Namespace) -> None:
     """Builds a probe."""
-    try:
+    with needs_extra("train", "Reading a corpus"):
         from ..corpus import read_counts
         from ..training_data import vocabulary_words
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f'Reading a corpus needs {error.name}, which is missing. Run: pip install "bertram-hf[train]"'
-        ) from error
-    try:
-        probe = build_probe(
-            open_wordnet(arguments.wordnet),
-            read_counts([arguments.counts]),
-            vocabulary_words(PieceReader(AutoTokenizer.from_pretrained(arguments.tokenizer))),
-            seed=arguments.seed,
-            max_entries=arguments.max_entries,
-            dev_share=arguments.dev_share,
-            min_count=arguments.min_count,
-            show_progress=not arguments.json,
-        )
-    except ImportError as error:  # whose message says what to install
-        raise ValueError(str(error)) from error
+    probe = build_probe(
+        open_wordnet(arguments.wordnet),
+        read_counts([arguments.counts]),
+        vocabulary_words(PieceReader(AutoTokenizer.from_pretrained(arguments.tokenizer))),
+        seed=arguments.seed,
+        max_entries=arguments.max_entries,
+        dev_share=arguments.dev_share,
+        min_count=arguments.min_count,
+        show_progress=not arguments.json,
+    )
     Path(arguments.output).parent.mkdir(parents=True, exist_ok=True)
     write_wnlampro(probe.entries, arguments.output)
     numbers = Counter((entry.relation, entry.band) for entry in probe.entries)
