@@ -29,11 +29,12 @@ def bake(
             with the released code, which also allows slash by hand: "kumquat / <BERTRAM:kumquat>".
 
     Raises:
-        ValueError: If the injector's mode is slash and the style is `"word"`: no plain tokenizer can write the slash.
+        ValueError: If the injector's mode is not replace and the style is `"word"`: no plain tokenizer can write a
+            slash.
     """
-    if injector.mode == "slash" and token_style == "word":
+    if injector.mode != "replace" and token_style == "word":
         raise ValueError(
-            'A plain tokenizer cannot add "/ vector" to a word, so mode slash cannot be baked. '
+            f'A plain tokenizer cannot add "/ vector" to a word, so mode {injector.mode} cannot be baked. '
             'Use mode="replace", or token_style="released" and write the slash into the text.'
         )
     backend = injector.backend

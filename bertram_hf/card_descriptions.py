@@ -20,6 +20,11 @@ from .saved_folders import (
 from .word_vectors import METADATA_NAME, VECTORS_NAME
 
 MAX_WORDS_SHOWN = 10
+WHERE_VECTORS_STAND = {
+    "replace": "in place of the word",
+    "slash": "after the word and a slash",
+    "auto": "after the word and a slash; in place of misspellings",
+}
 SOURCES = {"form": "their spelling", "context": "a few contexts"}
 
 
@@ -177,9 +182,7 @@ outputs = injector(**injector.tokenizer("a text with your words", return_tensors
         "Transformers alone loads the model without the vectors.",
         {
             "model": settings["model_class"],
-            "vectors stand": {"replace": "in place of the word", "slash": "after the word and a slash"}.get(
-                settings["mode"], settings["mode"]
-            ),
+            "vectors stand": WHERE_VECTORS_STAND.get(settings["mode"], settings["mode"]),
             "words": len(words),
             "such as": _list_words(words),
             "packs": ", ".join(f"{pack} ({len(pack_words):,})" for pack, pack_words in packs.items()),

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -15,6 +14,7 @@ from .induction import induce_vectors
 from .modeling_bertram import BertramModel
 from .piece_vectors import mean_piece_vectors
 from .processing_bertram import BertramProcessor
+from .splicing import MODES, Mode
 from .word_vectors import WordVectors
 
 PLAIN, PIECES, ORIGINAL = "plain", "pieces", "original"
@@ -29,18 +29,18 @@ class EvaluatedSystem:
         model: `"plain"` for the model as it is; `"pieces"` for the mean of a word's pieces; a preset that the training
             recipe trains, such as `"bertram-add"`; the folder or Hub name of a trained model; or `"original"`, in
             rarified data only, for the vector of the word that was replaced, which no system can know: a bound.
-        mode: How vectors are injected: `"replace"` or `"slash"`.
+        mode: How vectors are injected; see [`BertramEmbeddingInjector`].
         indomain: Whether the texts of the test set, without labels, serve as contexts too.
     """
 
     name: str
     model: str
-    mode: Literal["replace", "slash"] = "replace"
+    mode: Mode = "replace"
     indomain: bool = False
 
     def __post_init__(self) -> None:
-        if self.mode not in ("replace", "slash"):
-            raise ValueError(f"mode must be replace or slash; got {self.mode!r}.")
+        if self.mode not in MODES:
+            raise ValueError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}.")
 
 
 class VectorSource:

@@ -31,6 +31,7 @@ DEFAULT_PACK = "default"
 MAX_LISTED = 10
 SETTINGS_NAME = "injector.json"
 PACKS_FOLDER = "word_packs"
+MISSPELT_SHARE = 0.5  # of a known word in a vector, above which the vector's word is taken for its misspelling
 # A vector whose norm is so many times above the largest or below the smallest of the vocabulary is suspicious.
 NORM_MARGIN = 2.0
 
@@ -46,7 +47,8 @@ class BertramEmbeddingInjector(PreTrainedModel):
         tokenizer: Its tokenizer.
         vectors: Vectors, as [`WordVectors`] or a mapping from words to tensors.
         mode: `"replace"` puts one vector in the place of the word's pieces; `"slash"` keeps the pieces and adds a slash
-            and the vector (Section 5.3 of the paper).
+            and the vector (Section 5.3 of the paper); `"auto"` replaces words that are taken for misspellings, by
+            `WordVectors.look_alikes`, and does the other for all else.
         freeze_embeddings: Whether the model's input embeddings are frozen, as in the paper; else vectors stop fitting.
         train_vectors: Whether the vectors themselves are trained.
 
@@ -77,8 +79,6 @@ class BertramEmbeddingInjector(PreTrainedModel):
         freeze_embeddings: bool = True,
         train_vectors: bool = False,
     ) -> None:
-        if mode not in ("replace", "slash"):
-            raise ValueError(f"mode must be replace or slash; got {mode!r}.")
         embedding = model.get_input_embeddings()
         if isinstance(embedding, InjectedEmbedding):
             raise ValueError("This model has an injector already. Add the vectors to it, or remove it first.")
@@ -90,6 +90,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
         super().__init__(model.config)
         self.mode = mode
         self.packs: dict[str, dict[str, int]] = {}  # for each pack the rows of its words
+        self._look_alikes: dict[str, dict[str, dict[str, float]]] = {}  # for each pack
         self._words: list[str] = []  # the word of each row
         self._index = WordIndex(ignore_case=is_uncased(tokenizer))
         self._special_tokens = {self._index.key(token) for token in tokenizer.all_special_tokens}
@@ -169,6 +170,9 @@ class BertramEmbeddingInjector(PreTrainedModel):
     def _add_checked(self, pack: WordVectors, name: str) -> None:
         rows = {word: len(self._words) + row for row, word in enumerate(pack.words)}
         self.packs[name] = rows
+        self._look_alikes[name] = pack.look_alikes
+        shares = {word: max(pack.look_alikes.get(word, {}).values(), default=0.0) for word in pack.words}
+        self.backend.in_place.update(row for word, row in rows.items() if shares[word] > MISSPELT_SHARE)
         self._words += pack.words
         self.table.append(pack.embeddings)
         for word, row in rows.items():
@@ -201,7 +205,12 @@ class BertramEmbeddingInjector(PreTrainedModel):
         """Returns the vectors of a pack as they are now, which training may have changed."""
         rows = list(self.packs[name].values())
         embeddings = self.table.vectors.detach()[rows].float().cpu()
-        return WordVectors(list(self.packs[name]), embeddings, embedding_fingerprint=self._fingerprint)
+        return WordVectors(
+            list(self.packs[name]),
+            embeddings,
+            embedding_fingerprint=self._fingerprint,
+            look_alikes=self._look_alikes[name],
+        )
 
     def _check_pack(self, vectors: WordVectors | Mapping[str, torch.Tensor]) -> WordVectors:
         """Returns the vectors as [`WordVectors`], or raises if they cannot be injected; warns of wild norms."""

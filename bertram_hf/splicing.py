@@ -7,7 +7,7 @@ from `first_id` on are rows of the injector's table.
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from tokenizers import Encoding, Tokenizer
 from transformers import PreTrainedTokenizerBase
@@ -25,7 +25,8 @@ from .spliced_encoding import (
 from .word_index import WordIndex, WordMatch
 
 Text = str | Sequence[str]
-Mode = Literal["replace", "slash"]
+Mode = Literal["replace", "slash", "auto"]
+MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 class SplicingBackend:
@@ -37,7 +38,11 @@ class SplicingBackend:
         words: The word of each row, for decoding; it may grow later.
         first_id: The id of row 0.
         protected_ids: Special tokens, inside of which no word is looked for.
-        mode: `"replace"` puts the vector in the place of the word's pieces, `"slash"` after them and a slash.
+        mode: `"replace"` puts the vector in the place of the word's pieces, `"slash"` after them and a slash; `"auto"`
+            does the one for rows in the set `in_place`, which may grow later, and the other for all else.
+
+    Raises:
+        ValueError: If there is no such mode.
     """
 
     def __init__(
@@ -49,12 +54,15 @@ class SplicingBackend:
         protected_ids: set[int],
         mode: Mode,
     ) -> None:
+        if mode not in MODES:
+            raise ValueError(f"mode must be one of {', '.join(MODES)}; got {mode!r}.")
         self.rust = rust
         self.index = index
         self.words = words
         self.first_id = first_id
         self.protected_ids = protected_ids
         self.mode = mode
+        self.in_place: set[int] = set()
         self.enabled = True
         slash = rust.encode(" /", add_special_tokens=False)  # with the space that byte-level tokenizers see in "w / w"
         self.slash = (slash.ids[-1], slash.tokens[-1])
@@ -211,7 +219,8 @@ class SplicingBackend:
         start, end = match.start - origin, match.end - origin
         word = pieces[0].word
         vector = Token(self.first_id + match.row, self.words[match.row], (start, end), word, True)
-        if self.mode == "slash" and (limit is None or len(pieces) + 2 <= limit):
+        keeps_pieces = self.mode == "slash" or (self.mode == "auto" and match.row not in self.in_place)
+        if keeps_pieces and (limit is None or len(pieces) + 2 <= limit):
             slash = Token(*self.slash, (end, end), word, False)
             tail = [piece._replace(can_cut=False) for piece in pieces[1:]]
             return [pieces[0], *tail, slash, vector._replace(can_cut=False)]

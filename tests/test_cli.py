@@ -10,8 +10,8 @@ from transformers.utils import logging as transformers_logging
 
 from bertram_hf import BertramModel, WordVectors
 from bertram_hf.cli import COMMANDS, build_parser, main
-from bertram_hf.extras import EXTRAS
 from bertram_hf.commands.push import check_folder
+from bertram_hf.extras import EXTRAS
 
 
 @pytest.fixture

@@ -85,6 +85,25 @@ def test_injected_forward_equals_hand_built_embeddings(make_injector, family, mo
     torch.testing.assert_close(actual, expected, atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("share", "keeps_pieces"), [(0.6, False), (0.4, True)])
+def test_auto_replaces_misspellings_only(make_injector, tmp_path, share, keeps_pieces):
+    injector, tokenizer, vectors = make_injector(head="sequence")
+    words = WordVectors.from_dict(vectors)
+    words.look_alikes["kumquat"] = {"lemon": 0.3, "melon": 0.01}
+    words.look_alikes["Resigntaion"] = {"resignation": share, "designation": 0.1}
+    injector = BertramEmbeddingInjector(injector.remove(), tokenizer, words, mode="auto")
+    text = "a kumquat and a resigntaion"
+    expected = [*tokenizer.tokenize("a kumquat /"), "kumquat", *tokenizer.tokenize("and a")]
+    expected += [*tokenizer.tokenize("resigntaion /"), "Resigntaion"] if keeps_pieces else ["Resigntaion"]
+    assert injector.tokenizer.tokenize(text) == expected
+    injector.save_pretrained(tmp_path)
+    loaded = BertramEmbeddingInjector.from_pretrained(tmp_path)
+    assert (loaded.mode, loaded.tokenizer.tokenize(text)) == ("auto", expected)
+    assert loaded.pack().look_alikes == words.look_alikes
+    with pytest.raises(ValueError, match="mode auto cannot be baked"):
+        loaded.bake(tmp_path / "baked")
+
+
 @pytest.mark.parametrize(
     ("family", "padding_side"),
     # BERT and DistilBERT count positions from the left edge, padding included, so that left padding changes them.
@@ -209,7 +228,7 @@ def test_a_bad_pack_leaves_the_model_alone(make_encoder, bert_tokenizer):
     with pytest.raises(ValueError, match="dimensions"):
         BertramEmbeddingInjector(model, bert_tokenizer, {"x": torch.zeros(3)})
     assert type(model.get_input_embeddings()) is torch.nn.Embedding
-    with pytest.raises(ValueError, match="mode must be replace or slash; got 'append'"):
+    with pytest.raises(ValueError, match="mode must be one of replace, slash, auto; got 'append'"):
         BertramEmbeddingInjector(model, bert_tokenizer, {}, mode="append")
     injector = BertramEmbeddingInjector(model, bert_tokenizer, {})
     with pytest.raises(ValueError, match="has an injector already"):
