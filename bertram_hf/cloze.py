@@ -83,10 +83,13 @@ def encode_clozes(
     """
     if tokenizer.mask_token is None:
         raise ValueError(f"{type(tokenizer).__name__} has no mask token; a cloze needs one. Set mask_token.")
-    # Byte-level BPE tells the first word of a text from others; the released code puts a space before it.
-    prefix = " " if reader.marker == "Ġ" else ""
-    sentences = [prefix + _end_sentence(replace_surrogates(text)) for text in texts]
-    input_ids: list[list[int]] = tokenizer(sentences, verbose=False)["input_ids"] if sentences else []
+    sentences = [_end_sentence(replace_surrogates(text)) for text in texts]
+    if not sentences:
+        return []
+    is_byte_level = reader.marker == "Ġ"
+    input_ids = (
+        _tokenize_sides(tokenizer, sentences) if is_byte_level else tokenizer(sentences, verbose=False)["input_ids"]
+    )
     max_length = longest_input(model)
     for text, ids in zip(texts, input_ids, strict=True):
         if (num_masks := ids.count(tokenizer.mask_token_id)) != 1:
@@ -98,6 +101,25 @@ def encode_clozes(
                 f"Expected at most {max_length} tokens, which the model can read; got {len(ids)} in {text!r:.200}. "
                 "Leave it out."
             )
+    return input_ids
+
+
+def _tokenize_sides(tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> list[list[int]]:
+    """Tokenises what stands on each side of a mask alone, with a space before it, as the released code for RoBERTa.
+
+    Byte-level BPE tells a word after a space from the same word without.
+    """
+    first = tokenizer.bos_token_id if tokenizer.cls_token_id is None else tokenizer.cls_token_id
+    last = tokenizer.eos_token_id if tokenizer.sep_token_id is None else tokenizer.sep_token_id
+    sides = [[side.strip() for side in sentence.split(tokenizer.mask_token)] for sentence in sentences]
+    texts = [f" {side}" if side else "" for row in sides for side in row]
+    pieces = iter(tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"])
+    input_ids = []
+    for row in sides:
+        ids = [first, *next(pieces)]
+        for _ in row[1:]:
+            ids += [tokenizer.mask_token_id, *next(pieces)]
+        input_ids.append([*ids, last])
     return input_ids
 
 

@@ -12,7 +12,7 @@ from accelerate import PartialState
 from tqdm.auto import tqdm
 
 from .encoded_contexts import EncodedContexts
-from .form_tokenization import PAD_ID
+from .form_tokenization import NO_UNIT
 from .induction import encode_tokens
 from .modeling_bertram import FORM_POSITIONS, BertramModel
 from .processing_bertram import BertramProcessor, pad_rows
@@ -164,7 +164,7 @@ def _form_of_contexts(
 ) -> torch.Tensor:
     """Returns the form vector (rows, H) of each context's word."""
     words, word_indices = np.unique(contexts.owners(rows), return_inverse=True)
-    form_ids = pad_rows([processor.encode_form(contexts.words[word]) for word in words], PAD_ID).to(model.device)
+    form_ids = pad_rows([processor.encode_form(contexts.words[word]) for word in words], NO_UNIT).to(model.device)
     if not form_dropout:
         return model.encode_forms(form_ids)[word_indices]
     form_encoder = model.form_encoder

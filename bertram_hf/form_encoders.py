@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from .configuration_bertram import BertramConfig
-from .form_tokenization import PAD_ID, UNK_ID
+from .form_tokenization import NO_UNIT, PAD_ID, UNK_ID
 
 CNN_WIDTHS = (1, 2, 3, 4, 5, 6, 7)
 FILTERS_PER_WIDTH = 50
@@ -20,8 +20,8 @@ class NgramEncoder(nn.Module):
         self.dropout = dropout
 
     def forward(self, form_ids: torch.Tensor) -> torch.Tensor:
-        """Maps ids (W, N), padded with PAD, to vectors (W, H)."""
-        kept_mask = form_ids != PAD_ID
+        """Maps ids (W, N), padded with `NO_UNIT`, to vectors (W, H)."""
+        form_ids, kept_mask = _split_padding(form_ids)
         if self.training and self.dropout > 0:
             kept_mask &= torch.rand(form_ids.shape, device=form_ids.device) >= self.dropout
         # A word with no n-gram left is a single UNK.
@@ -44,8 +44,9 @@ class CharacterLSTM(nn.Module):
         self.output = nn.Linear(2 * hidden_size, embedding_size)
 
     def forward(self, form_ids: torch.Tensor) -> torch.Tensor:
-        """Maps ids (W, N), padded with PAD, to vectors (W, H)."""
-        lengths = (form_ids != PAD_ID).sum(dim=1).cpu()
+        """Maps ids (W, N), padded with `NO_UNIT`, to vectors (W, H)."""
+        form_ids, is_letter = _split_padding(form_ids)
+        lengths = is_letter.sum(dim=1).cpu()
         packed = nn.utils.rnn.pack_padded_sequence(
             self.embeddings(form_ids), lengths, batch_first=True, enforce_sorted=False
         )
@@ -69,8 +70,8 @@ class CharacterCNN(nn.Module):
         self.output = nn.Linear(sum(filters), embedding_size)
 
     def forward(self, form_ids: torch.Tensor) -> torch.Tensor:
-        """Maps ids (W, N), padded with PAD, to vectors (W, H)."""
-        is_letter = form_ids != PAD_ID
+        """Maps ids (W, N), padded with `NO_UNIT`, to vectors (W, H)."""
+        form_ids, is_letter = _split_padding(form_ids)
         letters = (self.embeddings(form_ids) * is_letter[..., None]).transpose(1, 2)  # (W, character, N)
         lengths = is_letter.sum(dim=1)
         features = []
@@ -82,6 +83,12 @@ class CharacterCNN(nn.Module):
         pooled = torch.tanh(torch.cat(features, dim=1))
         gate = torch.sigmoid(self.gate(pooled))
         return self.output(gate * torch.relu(self.transform(pooled)) + (1 - gate) * pooled)
+
+
+def _split_padding(form_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns ids (W, N) that all have an embedding, and which of them (W, N) are a word's own."""
+    is_own = form_ids != NO_UNIT
+    return form_ids.masked_fill(~is_own, PAD_ID), is_own
 
 
 def build_form_encoder(config: BertramConfig) -> nn.Module:

@@ -8,14 +8,17 @@ from typing import Literal
 
 UNK, PAD, START, END = "UNK", "PAD", "<S>", "</S>"
 UNK_ID, PAD_ID = 0, 1
-FIXED_NUM_LETTERS = 52
+NO_UNIT = -1  # pads rows of ids; not with PAD_ID, which the n-gram "PAD" of a word has too
+# Padding symbols after a word in the released code's other branch: up to 50 letters, but so many at least.
+PADDED_LENGTH, MIN_PADDING = 50, 10
 FORM_VOCAB_NAME = "form_vocab.json"
 
 
 def word_ngrams(word: str, min_length: int = 3, max_length: int = 5) -> list[str]:
     """Returns the n-grams of a word, by start position and then by length, as the released code orders them.
 
-    The start symbol stands at both ends and counts as one letter. A word that yields none has the single n-gram UNK.
+    The start symbol stands at both ends and counts as one letter; if there is one length only, an end symbol and
+    padding symbols stand after the word. A word that yields no n-gram has the single one UNK.
 
     Example:
         >>> word_ngrams("ab")
@@ -23,8 +26,7 @@ def word_ngrams(word: str, min_length: int = 3, max_length: int = 5) -> list[str
     """
     letters = [START, *word, START]
     if min_length == max_length:
-        # Another branch of the released code: an end symbol, then padding up to a word of 50 letters.
-        letters = [START, *word, END] + [PAD] * (FIXED_NUM_LETTERS - len(word) - 2)
+        letters = [START, *word, END] + [PAD] * max(MIN_PADDING, PADDED_LENGTH - len(word))
     ngrams = [
         "".join(letters[start : start + length])
         for start in range(len(letters))

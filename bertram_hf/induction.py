@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel
 
 from .configuration_bertram import BertramConfig
-from .form_tokenization import PAD_ID
+from .form_tokenization import NO_UNIT
 from .machine_paths import hide_paths
 from .modeling_bertram import BertramModel
 from .processing_bertram import PREFIX_OF_MODE, WORD_NOT_FOUND, BertramProcessor, pad_rows
@@ -306,7 +306,7 @@ def encode_words(
     form_ids = [processor.encode_form(word) for word in words]
     encoded = torch.empty(len(words), model.config.embedding_size, dtype=model.dtype, device=model.device)
     for batch in length_sorted_batches([len(ids) for ids in form_ids], FORM_UNITS_PER_TOKEN * max_tokens):
-        padded = pad_rows([form_ids[i] for i in batch], PAD_ID).to(model.device)
+        padded = pad_rows([form_ids[i] for i in batch], NO_UNIT).to(model.device)
         encoded[torch.tensor(batch, device=model.device)] = model.encode_forms(padded)
     return encoded
 

@@ -84,7 +84,11 @@ def convert_original(source: str | Path, *, tokenizer: str | Path | None = None)
         match="whitespace",
         separator=text.get("sep_symbol", ":"),
     )
-    return ConvertedCheckpoint(model, processor, _notes(settings["mode"], text["mode"], processor.prefix))
+    notes = _notes(settings["mode"], text["mode"], processor.prefix)
+    unused = sorted({key.partition(".")[0] for key in weights.keys() - model.state_dict().keys()} - {"encoder"})
+    if unused:
+        notes.append(f"Mode {settings['mode']!r} does not use these parts of the checkpoint: {', '.join(unused)}.")
+    return ConvertedCheckpoint(model, processor, notes)
 
 
 # Fields of the old config.json that still mean something.
@@ -164,8 +168,8 @@ def _build_model(
             )
     model = BertramModel(config)
     missing, unexpected = model.load_state_dict(weights, strict=False)
-    if not config.has_context:
-        unexpected = [key for key in unexpected if not key.startswith("encoder.")]
+    # Other parts than the mode's are left, as in the released code: its training can switch a model's mode.
+    unexpected = [key for key in unexpected if config.has_context and key.startswith("encoder.")]
     if missing or unexpected:
         raise ValueError(
             f"The weights do not fit mode {config.mode!r}: missing {sorted(missing)}, "

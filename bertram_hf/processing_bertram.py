@@ -12,7 +12,7 @@ from transformers import AutoTokenizer, BatchFeature, PreTrainedTokenizerBase, P
 from transformers.utils import cached_file
 
 from .context_cutting import Parts, cut_as_released, cut_at_word, tokenize_parts
-from .form_tokenization import FORM_VOCAB_NAME, PAD_ID, FormTokenizer
+from .form_tokenization import FORM_VOCAB_NAME, NO_UNIT, FormTokenizer
 from .look_alikes import LOOK_ALIKES_NAME, LookAlikes
 from .word_matching import check_contexts, check_word, normalize_text, truncation_span
 
@@ -113,10 +113,10 @@ class BertramProcessor(ProcessorMixin):
         self._mask_id = tokenizer.mask_token_id
         # RoBERTa's quote is the one with a leading space, its colon the one without, as in the released code.
         if self.prefix == "colon":
-            self._head = [first, last, self._last_id(self.separator)]
+            self._head = [first, last, self._separator_id()]
         elif self.prefix == "quotes":
             quote = self._last_id(' "')
-            self._head = [first, quote, last, quote, self._last_id(self.separator)]
+            self._head = [first, quote, last, quote, self._separator_id()]
         else:
             self._head = [first]
         self._tail = [last]
@@ -127,9 +127,14 @@ class BertramProcessor(ProcessorMixin):
         """How many tokens of a context fit."""
         return self.max_length - RESERVED_TOKENS[self.prefix]
 
+    def _separator_id(self) -> int:
+        if self.match == "whitespace":  # as released: looked up, not tokenised
+            return self.tokenizer.convert_tokens_to_ids(self.separator)
+        return self._last_id(self.separator)
+
     def _last_id(self, text: str) -> int:
         ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        if not ids or ids[-1] == self.tokenizer.unk_token_id:
+        if not ids or (ids[-1] == self.tokenizer.unk_token_id and self.match == "word"):
             raise ValueError(f"The tokenizer has no token for {text.strip()!r}, which prefix {self.prefix!r} needs.")
         return ids[-1]
 
@@ -234,9 +239,12 @@ class BertramProcessor(ProcessorMixin):
         Raises:
             TypeError, WordError: As `encode`.
         """
-        check_word(word, whitespace=self.match == "whitespace")
         check_contexts(word, contexts)
-        if self.match == "word":
+        is_released = self.match == "whitespace"
+        # The released code takes a mask in a context for the word, which then need not be one that can be found.
+        if not (is_released and isinstance(word, str) and any(self.tokenizer.mask_token in text for text in contexts)):
+            check_word(word, whitespace=is_released)
+        if not is_released:
             return cut_at_word(word, contexts, mask_id=self._mask_id, ignore_case=self.lower_case)
         return cut_as_released(word, contexts, self.tokenizer, max_tokens=self._max_tokens)
 
@@ -266,7 +274,7 @@ class BertramProcessor(ProcessorMixin):
         """Pads encoded words on the right into one batch; see `__call__` for the tensors."""
         features: dict[str, torch.Tensor] = {}
         if self.form is not None:
-            features["form_ids"] = pad_rows([entry.form_ids for entry in encoded], PAD_ID)
+            features["form_ids"] = pad_rows([entry.form_ids for entry in encoded], NO_UNIT)
         rows = [ids for entry in encoded for ids in entry.input_ids]
         if rows:
             features |= self.pad_contexts(rows, [p for entry in encoded for p in entry.mask_positions])

@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import Dataset
 
 from .encoded_contexts import EncodedContexts
-from .form_tokenization import PAD_ID
+from .form_tokenization import NO_UNIT
 from .processing_bertram import BertramProcessor, pad_rows
 
 # A word of the corpus appears once in an epoch for every so many occurrences (released code).
@@ -23,6 +23,8 @@ def cut_batch(total: int, smallest: int, largest: int, random: Random) -> list[i
         >>> cut_batch(48, 4, 32, Random(0))
         [31, 10, 7]
     """
+    if total < smallest:
+        return [total]
     sizes: list[int] = []
     while total > 0:
         size = random.randint(smallest, min(largest, total))
@@ -163,7 +165,7 @@ class InputMaker:
         if self.form_embeddings is not None:
             inputs["form_embeddings"] = self.form_embeddings[words]
         elif self.processor.form is not None:
-            inputs["form_ids"] = pad_rows([self.form_ids[word] for word in words], PAD_ID)
+            inputs["form_ids"] = pad_rows([self.form_ids[word] for word in words], NO_UNIT)
         if len(rows) == 0:
             return inputs
         inputs["num_contexts"] = torch.from_numpy(num_contexts)

@@ -108,8 +108,8 @@ def fill_patterns(word: str, relation: Relation, *, mask_token: str = MASK) -> l
         >>> fill_patterns("apple", "hypernym")[2], fill_patterns("hour", "hypernym")[2]
         ('an apple is a [MASK]', 'a hour is a [MASK]')
     """
-    # By the first letter, as released: "a hour".
-    article = "an" if word[:1].lower() in tuple("aeiou") else "a"
+    # By the first letter, a small one, as released: "a hour", "a Apple".
+    article = "an" if word[:1] in tuple("aeiou") else "a"
     # The word comes last, so that a word that looks like a placeholder stays as it is.
     return [
         pattern.replace(MASK, mask_token).replace(ARTICLE, article).replace(WORD, word)

@@ -25,6 +25,13 @@ def test_ngrams_and_vocabularies_equal_those_of_the_released_code(original_folde
             assert form([feature["word"]]) == [feature["ngram_ids"]]
 
 
+@pytest.mark.parametrize(("length", "number"), [(5, 52), (40, 52), (41, 53), (65, 77)])
+def test_padding_of_ngrams_of_one_length(length, number):
+    ngrams = word_ngrams("x" * length, 1, 1)
+    assert (len(ngrams), ngrams[length + 1]) == (number, "</S>")
+    assert set(ngrams[length + 2 :]) == {"PAD"}
+
+
 def test_order_is_falling_count_then_first_occurrence():
     form = FormTokenizer.from_words(["abx", "aby", "zab"], min_length=2, max_length=3, min_count=2)
     assert form.vocab == ["UNK", "PAD", "ab", "<S>a", "<S>ab"]

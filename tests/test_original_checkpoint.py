@@ -61,6 +61,24 @@ def test_every_case_of_the_released_code(converted, name):
             torch.testing.assert_close(states, torch.tensor(expected["mask_hidden"]), atol=TOLERANCE, rtol=0)
 
 
+@pytest.mark.parametrize("word", ["PAD", "iPAD", "kumquat"])
+def test_form_vector_is_the_mean_over_all_ngrams_of_any_word(converted, word):
+    model, processor = converted("bert-form")
+    vectors = bertram_hf.induce_vectors(model, processor, {word: [], "a-much-longer-word": []})
+    expected = model.form_encoder.embeddings.weight[processor.encode_form(word)].mean(dim=0)
+    torch.testing.assert_close(vectors[word], expected.detach(), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("word", ["", "new york"])
+def test_a_mask_in_a_context_stands_for_any_word(converted, word):
+    model, processor = converted("bert-add")
+    vectors = bertram_hf.induce_vectors(model, processor, {word: ["the [MASK] city", "no word here"]})
+    other = bertram_hf.induce_vectors(model, processor, {"x y": ["the [MASK] city"]})  # no n-gram of either is known
+    torch.testing.assert_close(vectors[word], other["x y"], atol=TOLERANCE, rtol=0)
+    with pytest.raises(IndexError):
+        bertram_hf.induce_vectors(model, processor, {word: ["the new york city"]})
+
+
 @pytest.mark.parametrize("name", CHECKPOINTS)
 def test_all_words_in_one_call_equal_the_released_one_by_one(converted, name):
     model, processor = converted(name)
@@ -138,6 +156,24 @@ def test_weights_of_another_mode_are_refused(broken):
     config.write_text(config.read_text().replace('"add"', '"shallow"'), encoding="utf-8")
     with pytest.raises(ValueError, match=r"do not fit mode 'shallow': missing \['gate.bias', 'gate.weight'\]"):
         convert_original(broken)
+
+
+def test_parts_that_the_mode_does_not_use_are_left_and_told(broken):
+    for name in ("bertram_config.json", "input_processor.json"):
+        (broken / name).write_text((broken / name).read_text().replace('"add"', '"context"'), encoding="utf-8")
+    checkpoint = convert_original(broken)
+    assert checkpoint.model.config.mode == "context"
+    assert checkpoint.notes == ["Mode 'context' does not use these parts of the checkpoint: form_encoder."]
+
+
+@pytest.mark.parametrize(("symbol", "token"), [("is", "is"), ("::", "[UNK]")])
+def test_separator_is_looked_up_and_not_tokenised(broken, symbol, token):
+    settings = broken / "input_processor.json"
+    settings.write_text(settings.read_text().replace('"sep_symbol": ":"', f'"sep_symbol": "{symbol}"'), "utf-8")
+    processor = convert_original(broken).processor
+    (encoded,) = processor.encode(["tree"], [["a tree"]])
+    tokens = processor.tokenizer.convert_ids_to_tokens(encoded.input_ids[0])
+    assert tokens == ["[CLS]", "[SEP]", token, "a", "[MASK]", "[SEP]"]
 
 
 def test_an_unknown_tokenizer_is_named(broken):

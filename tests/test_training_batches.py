@@ -16,6 +16,7 @@ RELEASED = [
     (5, 48, 4, 32, [23, 12, 9, 4]),
     (0, 40, 20, 20, [20, 20]),
     (1, 48, 1, 1, [1] * 48),
+    (0, 3, 4, 32, [3]),
 ]
 BY_CONTEXTS = {"contexts_per_batch": 48}
 BY_WORDS = {"words_per_batch": 7, "min_contexts": 1, "max_contexts": 9}

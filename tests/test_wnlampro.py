@@ -10,7 +10,7 @@ from tiny_models import FAMILIES
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 from bertram_hf import BertramEmbeddingInjector, WordVectors
-from bertram_hf.cloze import predict_clozes, read_prediction
+from bertram_hf.cloze import encode_clozes, predict_clozes, read_prediction
 from bertram_hf.commands import wnlampro as command
 from bertram_hf.pieces import PieceReader
 from bertram_hf.wnlampro import (
@@ -186,12 +186,21 @@ def test_comparison_is_the_paired_t_test():
 
 def predict_naively(model, tokenizer, text, number):
     """One text at a time, straight from the description."""
-    ids = tokenizer((" " if "Ġ" in str(tokenizer.tokenize(" a")) else "") + text, return_tensors="pt")
-    position = ids["input_ids"][0].tolist().index(tokenizer.mask_token_id)
+    ids = tokenizer(text)["input_ids"]
+    if "Ġ" in str(tokenizer.tokenize(" a")):  # RoBERTa: both sides of the mask alone, with a space before them
+        left, right = (tokenizer.tokenize(f" {side.strip()}") if side else [] for side in text.split("<mask>"))
+        ids = tokenizer.convert_tokens_to_ids(["<s>", *left, "<mask>", *right, "</s>"])
     with torch.no_grad():
-        logits = model(**ids).logits[0, position]
+        logits = model(input_ids=torch.tensor([ids])).logits[0, ids.index(tokenizer.mask_token_id)]
     tokens = {token_id: token for token, token_id in tokenizer.get_vocab().items()}
     return [tokens.get(i, "").replace("Ġ", "").lower() for i in logits.argsort(descending=True)[:number].tolist()]
+
+
+def test_roberta_sees_a_space_before_both_sides_of_the_mask(make_masked_lm):
+    model, tokenizer = make_masked_lm("roberta")
+    ids = encode_clozes(model, tokenizer, ["the tree is a <mask>", "<mask> is it"], PieceReader(tokenizer))
+    first, second = map(tokenizer.convert_ids_to_tokens, ids)
+    assert (first[-4:], second[:2]) == (["Ġa", "<mask>", "Ġ.", "</s>"], ["<s>", "<mask>"])
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "mpnet"])
@@ -242,8 +251,7 @@ def test_clozes_need_one_gap_and_room(make_masked_lm, bert_tokenizer):
 def test_roberta_reads_up_to_its_last_position(make_masked_lm):
     model, tokenizer = make_masked_lm("roberta")
     mask = tokenizer.mask_token
-    longest = mask + " a" * (64 - len(tokenizer(f" {mask}.")["input_ids"])) + "."
-    assert len(tokenizer(f" {longest}")["input_ids"]) == 64
+    longest = mask + " a" * (64 - 4) + "."  # beside the mask and the full stop, a token at each end
     assert len(predict_clozes(model, tokenizer, [longest])) == 1
     with pytest.raises(ValueError, match="at most 64 tokens, which the model can read; got 65"):
         predict_clozes(model, tokenizer, [f"a {longest}"])
