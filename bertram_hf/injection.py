@@ -186,6 +186,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
         """
         if name not in self.packs:
             raise KeyError(f"There is no pack {name!r}. Packs: {', '.join(self.packs) or 'none'}.")
+        del self._look_alikes[name]
         for word in self.packs.pop(name):
             self._index.remove(word)
         for rows in self.packs.values():
