@@ -73,6 +73,8 @@ class WnlamproTask:
         model: Folder or Hub name of a masked language model with the encoder's input embeddings; or
         texts: text files, or patterns of them, on which the encoder is given a head; see `masked_lm`.
         max_steps: Steps of that training.
+        heldout_words: File of words that are never masked in it, so that it can serve as an encoder of a BERTRAM that
+            is tested on them.
         probe: A file in the format of WNLaMPro; by default one is built from WordNet and the counts of `corpora`.
         max_entries: Of the built one, for each relation and frequency band.
         wordnet: Folder of WordNet's plain files for it; by default where WordNet is installed.
@@ -82,6 +84,7 @@ class WnlamproTask:
     model: str | None = None
     texts: list[str] = field(default_factory=list)
     max_steps: int = 1000
+    heldout_words: str | None = None
     probe: str | None = None
     max_entries: int = 250
     wordnet: str | None = None

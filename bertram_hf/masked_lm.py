@@ -10,7 +10,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from torch import nn
 from transformers import (
     AutoTokenizer,
     PreTrainedModel,
+    PreTrainedTokenizerBase,
     Trainer,
     TrainingArguments,
     set_seed,
@@ -32,9 +33,12 @@ from .machine_paths import hide_paths
 from .masked_lm_batches import MaskedBatches, mask_heldout
 from .masked_lm_head import MaskedTokenModel, add_masked_lm_head
 from .masked_lm_text import prepare_text
+from .pieces import PieceReader
 from .saved_folders import MASKED_LM_NAME
+from .training_data import vocabulary_words
 from .training_stage import last_whole_checkpoint, only_item
 from .version import installed_versions
+from .word_families import word_family
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +94,7 @@ def train_masked_lm_head(
     max_length: int = 64,
     mask_probability: float = 0.15,
     num_heldout: int = 1000,
+    heldout_words: Sequence[str] = (),
     save_steps: int = 200,
     text_column: str = "text",
     seed: int = 0,
@@ -114,6 +119,8 @@ def train_masked_lm_head(
         max_length: Tokens of a block, special tokens included.
         mask_probability: How likely a token is masked.
         num_heldout: How many texts, drawn at random, are kept for the scores; at most a tenth of all.
+        heldout_words: Words that are read but never masked, with all of their families: those on which a BERTRAM that
+            is built on the model will be tested.
         save_steps: Steps between checkpoints.
         text_column: The column of a dataset.
         seed: Seed of the held-out texts, batches, masks and dropout.
@@ -138,7 +145,13 @@ def train_masked_lm_head(
     set_seed(seed)  # before the head is made
     tokenizer = AutoTokenizer.from_pretrained(encoder_name_or_path)
     text = prepare_text(
-        texts, tokenizer, max_length=max_length, num_heldout=num_heldout, text_column=text_column, seed=seed
+        texts,
+        tokenizer,
+        max_length=max_length,
+        num_heldout=num_heldout,
+        text_column=text_column,
+        never_masked=find_family_tokens(tokenizer, heldout_words),
+        seed=seed,
     )
     settings = {
         "encoder": hide_paths(str(encoder_name_or_path)),
@@ -150,6 +163,7 @@ def train_masked_lm_head(
         "max_length": max_length,
         "mask_probability": mask_probability,
         "num_heldout": num_heldout,
+        "heldout_words": sorted(heldout_words),
         "seed": seed,
     }
     finished = _check_output(output, settings)
@@ -213,6 +227,14 @@ def train_masked_lm_head(
     write_json(output / MASKED_LM_NAME, asdict(record))
     shutil.rmtree(output / CHECKPOINTS)
     return record
+
+
+def find_family_tokens(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> set[int]:
+    """Returns the tokens that are words of the families of some words; see `word_family`."""
+    families = {word_family(word) for word in words}
+    reader = PieceReader(tokenizer)
+    known = [word for word in vocabulary_words(reader) if word_family(word) in families] if families else []
+    return {ids[0] for ids in reader.split(known)}
 
 
 @torch.inference_mode()

@@ -1,7 +1,7 @@
 """Text for masked language modelling, cut into blocks of tokens, with a part held out."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,7 @@ def prepare_text(
     max_length: int,
     num_heldout: int,
     text_column: str = "text",
+    never_masked: Collection[int] = (),
     seed: int = 0,
 ) -> MaskedLMText:
     """Holds out some texts and cuts all into blocks; a block never crosses texts.
@@ -56,6 +57,7 @@ def prepare_text(
         max_length: Tokens of a block, special tokens included.
         num_heldout: How many texts to hold out; at most a tenth of all.
         text_column: The column of a dataset.
+        never_masked: Tokens that are marked as special ones are.
         seed: Which texts are held out.
 
     Raises:
@@ -78,7 +80,12 @@ def prepare_text(
             _cut_texts,
             batched=True,
             remove_columns=part.column_names,
-            fn_kwargs={"tokenizer": tokenizer, "column": text_column, "size": max_length - num_special},
+            fn_kwargs={
+                "tokenizer": tokenizer,
+                "column": text_column,
+                "size": max_length - num_special,
+                "never_masked": frozenset(never_masked),
+            },
             desc="Tokenising",
         )
         for name, part in parts.items()
@@ -134,14 +141,21 @@ def _as_dataset(texts: Dataset | Iterable[str], column: str) -> Dataset:
 
 
 def _cut_texts(
-    batch: dict[str, list[Any]], *, tokenizer: PreTrainedTokenizerBase, column: str, size: int
+    batch: dict[str, list[Any]],
+    *,
+    tokenizer: PreTrainedTokenizerBase,
+    column: str,
+    size: int,
+    never_masked: frozenset[int],
 ) -> dict[str, list[Any]]:
     encoded = tokenize_plain(tokenizer, [replace_surrogates(text or "") for text in batch[column]])
     cut = [ids[start : start + size] for ids in encoded for start in range(0, len(ids), size)]
     before, after = _special_ids(tokenizer)
     return {
         "input_ids": [[*before, *ids, *after] for ids in cut],
-        "special_tokens_mask": [[1] * len(before) + [0] * len(ids) + [1] * len(after) for ids in cut],
+        "special_tokens_mask": [
+            [1] * len(before) + [int(token_id in never_masked) for token_id in ids] + [1] * len(after) for ids in cut
+        ],
         "length": [len(before) + len(ids) + len(after) for ids in cut],
     }
 

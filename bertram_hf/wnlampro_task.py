@@ -19,10 +19,11 @@ from .markdown_table import format_rows
 from .masked_lm import train_masked_lm_head
 from .paired_scores import SIGNIFICANCE, mark_best
 from .pieces import PieceReader
+from .processing_bertram import is_uncased
 from .rare_words import normalize_spelling
 from .result_rows import ResultRows
 from .saved_folders import MASKED_LM_NAME
-from .training_data import vocabulary_words
+from .training_data import read_words, vocabulary_words
 from .weight_hashing import hash_weights
 from .wnlampro import WnlamproEntry, drop_frequent_corruptions, parse_entry, read_wnlampro, write_wnlampro
 from .wnlampro_builder import build_probe
@@ -91,6 +92,7 @@ class WnlamproEvaluation:
             load_dataset("text", data_files=self.task.texts, split="train"),
             folder,
             max_steps=self.task.max_steps,
+            heldout_words=read_words(self.task.heldout_words, is_uncased(self.run.tokenizer)),
             command=self.run.command_of("wnlampro"),
             show_progress=self.run.show_progress,
         )

@@ -16,6 +16,7 @@ from bertram_hf.masked_lm import (
     CHECKPOINTS,
     SETTINGS_NAME,
     MaskedLMRecord,
+    find_family_tokens,
     score_masked_lm,
     train_masked_lm_head,
 )
@@ -188,6 +189,20 @@ def test_a_batch_depends_on_seed_and_step_alone(bert_tokenizer):
         first[80]
 
 
+def test_words_that_are_held_out_are_read_but_never_masked(bert_tokenizer):
+    tokens = find_family_tokens(bert_tokenizer, ["rivers"])
+    river = bert_tokenizer.convert_tokens_to_ids("river")
+    assert river in tokens
+    text = prepare(TEXTS, bert_tokenizer, never_masked=tokens)
+    everything = list(make_batches(text, bert_tokenizer)) + mask_heldout(
+        text.heldout, bert_tokenizer, batch_size=8, mask_probability=0.5
+    )
+    labels = torch.cat([batch["labels"].flatten() for batch in everything])
+    assert not torch.isin(labels, torch.tensor(sorted(tokens))).any()
+    assert any((batch["input_ids"] == river).any() for batch in everything)
+    assert find_family_tokens(bert_tokenizer, []) == set()
+
+
 # --- training
 
 
@@ -314,6 +329,8 @@ def test_command_trains(encoder, tmp_path, capsys):
     parser = argparse.ArgumentParser()
     command.add_command(parser.add_subparsers())
     options = ["masked-lm", encoder, "--text", tmp_path / "text.txt", "--output", tmp_path / "out", "--max-steps", 3]
+    (tmp_path / "heldout.txt").write_text("river\n", encoding="utf-8")
+    options += ["--heldout-words", tmp_path / "heldout.txt"]
     options = [*map(str, options), "--batch-size", "8", "--max-length", "24", "--device", "cpu"]
     arguments = parser.parse_args([*options, "--json"])
     capsys.readouterr()
@@ -321,6 +338,8 @@ def test_command_trains(encoder, tmp_path, capsys):
     record = json.loads(capsys.readouterr().out)
     assert record["steps"] == 3
     settings = "--max-steps 3 --batch-size 8 --learning-rate 0.0005 --max-length 24 --num-heldout 1000 --seed 0"
+    settings += " --heldout-words heldout.txt"
+    assert record["settings"]["heldout_words"] == ["river"]
     assert record["command"] == f"bertram masked-lm encoder --text text.txt --output out {settings}"
     assert record == json.loads((tmp_path / "out" / MASKED_LM_NAME).read_text(encoding="utf-8"))
     arguments = parser.parse_args(options)

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..extras import needs_extra
+from ..word_files import read_word_file
 
 
 def add_command(commands: Any) -> None:
@@ -34,6 +35,9 @@ def add_command(commands: Any) -> None:
     command.add_argument(
         "--num-heldout", type=int, default=1000, metavar="N", help="texts kept for the scores (default: 1000)"
     )
+    command.add_argument(
+        "--heldout-words", metavar="FILE", help="words that are never masked, one on each line; nor are their families"
+    )
     command.add_argument("--save-steps", type=int, default=200, metavar="N", help="between checkpoints (default: 200)")
     command.add_argument("--seed", type=int, default=0, help="default: 0")
     command.add_argument("--device", help="cpu, to train there although there is a GPU")
@@ -53,6 +57,8 @@ def run(arguments: argparse.Namespace) -> None:
         disable_progress_bars()
     settings = ("max_steps", "batch_size", "learning_rate", "max_length", "num_heldout", "seed")
     options = [part for name in settings for part in ("--" + name.replace("_", "-"), str(getattr(arguments, name)))]
+    if arguments.heldout_words:
+        options += ["--heldout-words", arguments.heldout_words]
     command = ["bertram", "masked-lm", arguments.encoder, "--text", *arguments.text, "--output", arguments.output]
     with contextlib.redirect_stdout(sys.stderr):  # the Trainer prints its log, which is not the result
         record = train_masked_lm_head(
@@ -60,6 +66,7 @@ def run(arguments: argparse.Namespace) -> None:
             load_dataset("text", data_files=arguments.text, split="train"),
             arguments.output,
             **{name: getattr(arguments, name) for name in settings},
+            heldout_words=read_word_file(arguments.heldout_words) if arguments.heldout_words else (),
             save_steps=arguments.save_steps,
             device=arguments.device,
             command=shlex.join([*command, *options]),
