@@ -39,6 +39,7 @@ def induce_vectors(
     *,
     max_tokens_per_batch: int | None = None,
     errors: Literal["raise", "skip"] = "raise",
+    look_alikes: bool = True,
     show_progress: bool = True,
 ) -> WordVectors:
     """Induces one vector for each word.
@@ -53,6 +54,7 @@ def induce_vectors(
         max_tokens_per_batch: Limit of padded tokens in a batch. Default: 1,024 on a CPU, 32,768 elsewhere.
         errors: Whether a word that cannot have a vector raises, before anything is computed, or is left out and listed
             in `WordVectors.failed`.
+        look_alikes: Whether words may be taken for misspellings, by a model that has learnt that.
         show_progress: Whether a run of more than a few seconds shows a progress bar.
 
     Returns:
@@ -69,6 +71,8 @@ def induce_vectors(
         max_tokens_per_batch = CPU_TOKENS_PER_BATCH if model.device.type == "cpu" else GPU_TOKENS_PER_BATCH
     if max_tokens_per_batch < 1:
         raise ValueError(f"max_tokens_per_batch must be positive; got {max_tokens_per_batch}.")
+    if errors not in ("raise", "skip"):
+        raise ValueError(f"errors must be raise or skip; got {errors!r}.")
     check_processor_fits(model, processor)
     failed = find_failing_words(model, processor, contexts)
     if errors == "raise":
@@ -76,7 +80,7 @@ def induce_vectors(
     was_training = model.training
     model.eval()
     try:
-        vectors = _induce(model, processor, contexts, failed, max_tokens_per_batch, show_progress)
+        vectors = _induce(model, processor, contexts, failed, max_tokens_per_batch, look_alikes, show_progress)
     finally:
         model.train(was_training)
     vectors.encoder = hide_paths(model.config.encoder_name_or_path)
@@ -170,6 +174,7 @@ def _induce(
     contexts: Mapping[str, Sequence[str]],
     failed: dict[str, str],
     max_tokens: int,
+    mix_look_alikes: bool,
     show_progress: bool,
 ) -> WordVectors:
     config = model.config
@@ -196,7 +201,7 @@ def _induce(
         form = None if form_embeddings is None else form_embeddings[start:end]
         num_contexts_here = num_contexts.to(model.device)
         combined, context_weights = model.combine(form, embeddings, num_contexts_here)
-        if config.look_alikes:
+        if config.look_alikes and mix_look_alikes:
             found = {name: tensor[start:end] for name, tensor in look_alikes.items()}
             combined, found_shares = model.mix_look_alikes(combined, num_contexts_here, **found)
             shares.update(_name_look_alikes(processor, words[start:end], found["look_alike_ids"], found_shares))

@@ -39,6 +39,7 @@ class InductionParts:
         words_per_part: How many words a part has.
         errors: Whether a word that cannot have a vector raises, before anything is computed, or is left out and listed
             in `WordVectors.failed`.
+        look_alikes: Whether words may be taken for misspellings.
 
     Raises:
         WordError, ValueError: As `induce_vectors`.
@@ -58,14 +59,16 @@ class InductionParts:
         *,
         words_per_part: int = WORDS_PER_PART,
         errors: Literal["raise", "skip"] = "raise",
+        look_alikes: bool = True,
     ) -> None:
         check_processor_fits(model, processor)
         if errors == "raise":
             refuse_failing_words(find_failing_words(model, processor, contexts), len(contexts))
         self.model, self.processor, self.contexts = model, processor, contexts
+        self.look_alikes = look_alikes
         words = list(contexts)
         parts = [words[start : start + words_per_part] for start in range(0, len(words), words_per_part)]
-        run = [hash_model(model), _hash_processor(processor)]
+        run = [hash_model(model), _hash_processor(processor), str(look_alikes)]
         self._parts = [(Path(folder) / self._name(run, part), part) for part in parts]
 
     def _name(self, run: Sequence[str], words: Sequence[str]) -> str:
@@ -86,7 +89,14 @@ class InductionParts:
             for folder, words in mine:
                 if not (folder / METADATA_NAME).is_file():
                     contexts = {word: self.contexts[word] for word in words}
-                    vectors = induce_vectors(self.model, self.processor, contexts, errors="skip", show_progress=False)
+                    vectors = induce_vectors(
+                        self.model,
+                        self.processor,
+                        contexts,
+                        errors="skip",
+                        look_alikes=self.look_alikes,
+                        show_progress=False,
+                    )
                     vectors.save_pretrained(folder)
                 progress.update(len(words))
 

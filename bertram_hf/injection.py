@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +24,7 @@ from .label_alignment import ignore_injected_labels
 from .processing_bertram import is_uncased
 from .splicing import Mode, SplicingBackend, splice_tokenizer
 from .word_index import WordIndex, find_unusable
-from .word_vectors import WordVectors
+from .word_vectors import DETAILS, WordVectors
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +52,8 @@ class BertramEmbeddingInjector(PreTrainedModel):
             `WordVectors.look_alikes`, and does the other for all else.
         freeze_embeddings: Whether the model's input embeddings are frozen, as in the paper; else vectors stop fitting.
         train_vectors: Whether the vectors themselves are trained.
+        fine_tuned: Whether the model was fine-tuned, input embeddings included, from the one that the vectors are for.
+            Then its embedding space has another fingerprint, though it has hardly moved, and is not asked for.
 
     Raises:
         ValueError: If the vectors do not fit the model: other embedding space or size, NaN, a special token as a word,
@@ -78,6 +81,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
         *,
         freeze_embeddings: bool = True,
         train_vectors: bool = False,
+        fine_tuned: bool = False,
     ) -> None:
         embedding = model.get_input_embeddings()
         if isinstance(embedding, InjectedEmbedding):
@@ -90,11 +94,11 @@ class BertramEmbeddingInjector(PreTrainedModel):
         super().__init__(model.config)
         self.mode = mode
         self.packs: dict[str, dict[str, int]] = {}  # for each pack the rows of its words
-        self._look_alikes: dict[str, dict[str, dict[str, float]]] = {}  # for each pack
+        self._details: dict[str, dict[str, Any]] = {}  # what else is known of the words of each pack
         self._words: list[str] = []  # the word of each row
         self._index = WordIndex(ignore_case=is_uncased(tokenizer))
         self._special_tokens = {self._index.key(token) for token in tokenizer.all_special_tokens}
-        self._fingerprint = embedding_fingerprint(embedding.weight)
+        self._fingerprint = None if fine_tuned else embedding_fingerprint(embedding.weight)
         self._embedding_size = embedding.embedding_dim
         norms = embedding.weight.detach().float().norm(dim=1)
         norms = norms[norms > 0]  # the padding token's may be zero
@@ -155,7 +159,8 @@ class BertramEmbeddingInjector(PreTrainedModel):
     def add(self, vectors: WordVectors | Mapping[str, torch.Tensor], name: str) -> None:
         """Adds a pack of vectors, or swaps the pack of this name. A word of several packs has the vector added last.
 
-        Encodings made earlier stay valid: rows of the table are never given to another word.
+        Encodings made earlier stay valid while the injector lives: rows of the table are never given to another word.
+        A saved injector numbers its words anew when it is loaded.
 
         Args:
             vectors: The vectors.
@@ -170,7 +175,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
     def _add_checked(self, pack: WordVectors, name: str) -> None:
         rows = {word: len(self._words) + row for row, word in enumerate(pack.words)}
         self.packs[name] = rows
-        self._look_alikes[name] = pack.look_alikes
+        self._details[name] = {detail: getattr(pack, detail) for detail in ("encoder", *DETAILS)}
         shares = {word: max(pack.look_alikes.get(word, {}).values(), default=0.0) for word in pack.words}
         self.backend.in_place.update(row for word, row in rows.items() if shares[word] > MISSPELT_SHARE)
         self._words += pack.words
@@ -186,7 +191,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
         """
         if name not in self.packs:
             raise KeyError(f"There is no pack {name!r}. Packs: {', '.join(self.packs) or 'none'}.")
-        del self._look_alikes[name]
+        del self._details[name]
         for word in self.packs.pop(name):
             self._index.remove(word)
         for rows in self.packs.values():
@@ -203,23 +208,20 @@ class BertramEmbeddingInjector(PreTrainedModel):
             self.backend.enabled = was_enabled
 
     def pack(self, name: str = DEFAULT_PACK) -> WordVectors:
-        """Returns the vectors of a pack as they are now, which training may have changed."""
+        """Returns the vectors of a pack as they are now, which training may have changed, as the embeddings may."""
         rows = list(self.packs[name].values())
         embeddings = self.table.vectors.detach()[rows].float().cpu()
-        return WordVectors(
-            list(self.packs[name]),
-            embeddings,
-            embedding_fingerprint=self._fingerprint,
-            look_alikes=self._look_alikes[name],
-        )
+        fingerprint = embedding_fingerprint(self.table.weight)
+        return WordVectors(list(self.packs[name]), embeddings, embedding_fingerprint=fingerprint, **self._details[name])
 
     def _check_pack(self, vectors: WordVectors | Mapping[str, torch.Tensor]) -> WordVectors:
         """Returns the vectors as [`WordVectors`], or raises if they cannot be injected; warns of wild norms."""
         pack = vectors if isinstance(vectors, WordVectors) else WordVectors.from_dict(vectors)
-        if pack.embedding_fingerprint not in (None, self._fingerprint):
+        if self._fingerprint is not None and pack.embedding_fingerprint not in (None, self._fingerprint):
             raise ValueError(
                 f"The vectors belong to the embedding space {pack.embedding_fingerprint}; this model has "
-                f"{self._fingerprint}. Induce them with a BERTRAM for this model."
+                f"{self._fingerprint}. Induce them with a BERTRAM for this model; if it was fine-tuned from the model "
+                "that they are for, say fine_tuned=True."
             )
         size = self._embedding_size
         if len(pack) and pack.embeddings.shape[1] != size:
@@ -256,10 +258,18 @@ class BertramEmbeddingInjector(PreTrainedModel):
         return model, tokenizer
 
     def save_pretrained(self, save_directory: str | os.PathLike, **kwargs: Any) -> None:
-        """Saves the wrapped model as it would save itself, its tokenizer, and beside them the packs and settings."""
+        """Saves the wrapped model as it would save itself, its tokenizer, and beside them the packs and settings.
+
+        Packs that an earlier save left in the folder, and that are no longer there, are deleted.
+        """
+        if kwargs.pop("push_to_hub", False):
+            raise ValueError("push_to_hub would upload the model without its packs. Use injector.push_to_hub(repo_id).")
         folder = Path(save_directory)
         self.model.save_pretrained(folder, **kwargs)
         self.tokenizer.save_pretrained(folder)
+        if (folder / SETTINGS_NAME).is_file():
+            for name in set(read_settings(folder)["packs"]) - set(self.packs):
+                shutil.rmtree(folder / PACKS_FOLDER / name, ignore_errors=True)
         for name in self.packs:
             self.pack(name).save_pretrained(folder / PACKS_FOLDER / name)
         settings = {

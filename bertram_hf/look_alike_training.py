@@ -204,8 +204,9 @@ def _make_examples(
     offsets, rows = inputs.contexts.offsets, np.array(list(spellings), dtype=np.int64)
     words = [inputs.contexts.words[row] for row in rows]
     token_of = dict(zip(processor.look_alikes.words, processor.look_alikes.token_ids.tolist(), strict=True))
-    look_alikes = processor.find_look_alikes(list(spellings.values()))
-    token_ids, kinds = look_alikes["look_alike_ids"], look_alikes["look_alike_kinds"]
+    # Not by the processor, to which a known word is no misspelling: here it may stand for an unknown one.
+    found = processor.look_alikes([processor.normalize_word(spelling) for spelling in spellings.values()])
+    token_ids, kinds = map(torch.from_numpy, found)
     family_of = {token: word_family(word) for word, token in token_of.items()}
     is_misspelt = torch.tensor([spelling != word for word, spelling in zip(words, spellings.values(), strict=True)])
     is_family = torch.tensor(

@@ -51,6 +51,7 @@ class LookAlikes:
         order = sorted(range(len(words)), key=lambda i: token_ids[i])
         self.words = [words[i] for i in order]
         self.token_ids = np.array([token_ids[i] for i in order], dtype=np.int64)
+        self._known = frozenset(self.words)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike) -> "LookAlikes":
@@ -66,6 +67,9 @@ class LookAlikes:
 
     def __len__(self) -> int:
         return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._known
 
     def without(self, families: Container[str]) -> "LookAlikes":
         """Returns the known words of other families; see `word_family`."""

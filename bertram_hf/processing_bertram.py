@@ -282,10 +282,15 @@ class BertramProcessor(ProcessorMixin):
         return BatchFeature(features | self.find_look_alikes([entry.word for entry in encoded]))
 
     def find_look_alikes(self, words: Sequence[str]) -> dict[str, torch.Tensor]:
-        """Returns `look_alike_ids` and `look_alike_kinds` (W, K) of words; nothing if the processor knows no words."""
+        """Returns `look_alike_ids` and `look_alike_kinds` (W, K) of words; nothing if the processor knows no words.
+
+        A known word is no misspelling: it has none.
+        """
         if self.look_alikes is None:
             return {}
-        token_ids, kinds = self.look_alikes([self.normalize_word(word) for word in words])
+        words = [self.normalize_word(word) for word in words]
+        token_ids, kinds = self.look_alikes(words)
+        kinds[[word in self.look_alikes for word in words]] = 0
         return {"look_alike_ids": torch.from_numpy(token_ids), "look_alike_kinds": torch.from_numpy(kinds)}
 
     def pad_contexts(self, input_ids: list[list[int]], mask_positions: list[int]) -> dict[str, torch.Tensor]:

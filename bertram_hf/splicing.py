@@ -9,7 +9,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
-from tokenizers import Encoding, Tokenizer
+from tokenizers import AddedToken, Encoding, Tokenizer
 from transformers import PreTrainedTokenizerBase
 
 from .spliced_encoding import (
@@ -57,6 +57,8 @@ class SplicingBackend:
         if mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}; got {mode!r}.")
         self.rust = rust
+        # A copy whose padding and truncation are never set: to switch those of the other off would harm other threads.
+        self.bare = copy.deepcopy(rust)
         self.index = index
         self.words = words
         self.first_id = first_id
@@ -75,7 +77,8 @@ class SplicingBackend:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("encode_special_tokens", "post_processor", "normalizer", "pre_tokenizer", "decoder", "model"):
-            setattr(self.rust, name, value)
+            for tokenizer in (self.rust, self.bare):
+                setattr(tokenizer, name, value)
         else:
             super().__setattr__(name, value)
 
@@ -83,6 +86,30 @@ class SplicingBackend:
         """Returns a token, or the word of a spliced vector."""
         row = token_id - self.first_id
         return self.words[row] if 0 <= row < len(self.words) else self.rust.id_to_token(token_id)
+
+    def token_to_id(self, token: str) -> int | None:
+        """Returns the id of a token or, if there is none, of a word."""
+        token_id = self.rust.token_to_id(token)
+        row = self.index.rows.get(self.index.key(token)) if token_id is None else None
+        return token_id if row is None else self.first_id + row
+
+    def add_tokens(self, tokens: list[str | AddedToken]) -> int:
+        """Changes tokens that are there; refuses new ones."""
+        self._refuse_new(tokens)
+        return [tokenizer.add_tokens(tokens) for tokenizer in (self.bare, self.rust)][-1]
+
+    def add_special_tokens(self, tokens: list[str | AddedToken]) -> int:
+        """Changes special tokens that are there; refuses new ones."""
+        self._refuse_new(tokens)
+        return [tokenizer.add_special_tokens(tokens) for tokenizer in (self.bare, self.rust)][-1]
+
+    def _refuse_new(self, tokens: Sequence[str | AddedToken]) -> None:
+        new = [str(token) for token in tokens if self.rust.token_to_id(str(token)) is None]
+        if new:
+            raise ValueError(
+                f"New tokens would get the ids of injected words: {', '.join(map(repr, new[:5]))}. Add them to "
+                "tokenizer and model first, then inject."
+            )
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """Decodes tokens; a spliced vector is its word."""
@@ -110,24 +137,17 @@ class SplicingBackend:
                 inputs, is_pretokenized=is_pretokenized, add_special_tokens=add_special_tokens
             )
         truncation, padding = self.rust.truncation, self.rust.padding
-        try:
-            self.rust.no_padding()
-            without = [item for item, found in zip(inputs, matches, strict=True) if not any(found)]
-            plain = iter(self.rust.encode_batch(without, is_pretokenized, add_special_tokens))
-            self.rust.no_truncation()
-            texts = [text for item, found in zip(sequences, matches, strict=True) if any(found) for text in item]
-            tokenised = iter(self.rust.encode_batch(texts, is_pretokenized, add_special_tokens=False))
-            encodings = [
-                self._splice(item, [next(tokenised) for _ in item], found, truncation, add_special_tokens)
-                if any(found)
-                else next(plain)
-                for item, found in zip(sequences, matches, strict=True)
-            ]
-        finally:
-            if truncation is not None:
-                self.rust.enable_truncation(**truncation)
-            if padding is not None:
-                self.rust.enable_padding(**padding)
+        # Those without a word may come padded, to no more than all will be.
+        without = [item for item, found in zip(inputs, matches, strict=True) if not any(found)]
+        plain = iter(self.rust.encode_batch(without, is_pretokenized, add_special_tokens))
+        texts = [text for item, found in zip(sequences, matches, strict=True) if any(found) for text in item]
+        tokenised = iter(self.bare.encode_batch(texts, is_pretokenized, add_special_tokens=False))
+        encodings = [
+            self._splice(item, [next(tokenised) for _ in item], found, truncation, add_special_tokens)
+            if any(found)
+            else next(plain)
+            for item, found in zip(sequences, matches, strict=True)
+        ]
         if padding is not None:
             pad_encodings(encodings, **padding)
         return encodings
@@ -221,9 +241,10 @@ class SplicingBackend:
         vector = Token(self.first_id + match.row, self.words[match.row], (start, end), word, True)
         keeps_pieces = self.mode == "slash" or (self.mode == "auto" and match.row not in self.in_place)
         if keeps_pieces and (limit is None or len(pieces) + 2 <= limit):
-            slash = Token(*self.slash, (end, end), word, False)
+            last = pieces[-1].word  # of a term of several words
+            slash = Token(*self.slash, (end, end), last, False)
             tail = [piece._replace(can_cut=False) for piece in pieces[1:]]
-            return [pieces[0], *tail, slash, vector._replace(can_cut=False)]
+            return [pieces[0], *tail, slash, vector._replace(word=last, can_cut=False)]
         # A piece may reach beyond the word (SentencePiece joins "quat,"): what is not the word is tokenised again.
         left = self._tokenize_rest(text, origin + pieces[0].offsets[0], match.start, origin, word)
         right = self._tokenize_rest(text, match.end, origin + pieces[-1].offsets[1], origin, word)
@@ -233,7 +254,7 @@ class SplicingBackend:
         rest = text[start:end]
         if start >= end or not rest.strip():
             return []
-        encoding = self.rust.encode(rest, add_special_tokens=False)
+        encoding = self.bare.encode(rest, add_special_tokens=False)
         return [
             Token(token_id, token, (start - origin + offset[0], start - origin + offset[1]), word, True)
             for token_id, token, offset in zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True)
@@ -246,7 +267,7 @@ class SplicingBackend:
         state = None if post_processor is None else post_processor.__getstate__()
         key = (is_pair, add_special_tokens, state)
         if key not in self._templates:
-            probe = self.rust.encode("a", "a" if is_pair else None, add_special_tokens=add_special_tokens)
+            probe = self.bare.encode("a", "a" if is_pair else None, add_special_tokens=add_special_tokens)
             template: Template = []
             for slot in zip(probe.sequence_ids, probe.ids, probe.tokens, probe.type_ids, strict=True):
                 if slot[0] is None or not template or template[-1][0] != slot[0]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from .word_matching import WholeWord, check_word, fold_hyphens, normalize_text
+from .word_matching import WholeWord, WordError, check_word, fold_marks, normalize_text
 
 RUN = re.compile(r"\w+")
 
@@ -57,7 +57,7 @@ class WordIndex:
 
     def key(self, word: str) -> str:
         """Returns one spelling for all words that the index cannot tell apart."""
-        return self._fold(" ".join(fold_hyphens(normalize_text(word)).split()))
+        return self._fold(" ".join(fold_marks(normalize_text(word)).split()))
 
     def add(self, word: str, row: int) -> None:
         """Adds a word, or gives a known word another row."""
@@ -127,7 +127,11 @@ def find_unusable(words: Iterable[str], index: WordIndex, special_tokens: Contai
     reasons: dict[str, str] = {}
     known: dict[str, str] = {}
     for word in words:
-        check_word(word, whitespace=False)
+        try:
+            check_word(word, whitespace=False)
+        except WordError as error:
+            reasons[word] = f"cannot be found: {error}"
+            continue
         key = index.key(word)
         if key in special_tokens:
             reasons[word] = "is a special token of the tokenizer"

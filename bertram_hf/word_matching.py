@@ -5,9 +5,9 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
-SAME_HYPHENS = "\u2010\u2011"  # a hyphen and one at which no line may break; "-" is neither to Unicode
-ANY_HYPHEN = f"[-{SAME_HYPHENS}]"
-TO_PLAIN_HYPHEN = str.maketrans(SAME_HYPHENS, "-" * len(SAME_HYPHENS))
+# Marks that look the same: hyphens, one at which no line may break; the apostrophe of typesetters.
+SAME_MARKS = {"-": "\u2010\u2011", "'": "\u2019"}
+TO_PLAIN_MARK = {ord(mark): plain for plain, marks in SAME_MARKS.items() for mark in marks}
 
 
 class WordError(ValueError, IndexError):
@@ -22,8 +22,8 @@ class WholeWord:
     """Matches one spelling as a whole word.
 
     A boundary is asked for only where the spelling begins or ends with a letter, digit, mark or underscore, so that
-    "C++" and ".NET" can be words. White space inside it matches any white space, a hyphen also those of Unicode that
-    look the same.
+    "C++" and ".NET" can be words. White space inside it matches any white space, a hyphen or apostrophe also those of
+    Unicode that look the same.
 
     Args:
         spelling: The word or term, taken as it is: accents are neither composed nor decomposed.
@@ -35,9 +35,11 @@ class WholeWord:
     """
 
     def __init__(self, spelling: str, *, ignore_case: bool = False) -> None:
-        parts = fold_hyphens(spelling).split()
+        parts = fold_marks(spelling).split()
         self.starts_inside, self.ends_inside = is_word_character(parts[0][0]), is_word_character(parts[-1][-1])
-        body = r"\s+".join(map(re.escape, parts)).replace(r"\-", ANY_HYPHEN)
+        body = r"\s+".join(map(re.escape, parts))
+        for plain, marks in SAME_MARKS.items():
+            body = body.replace(re.escape(plain), f"[{plain}{marks}]")
         before = r"(?<!\w)" if self.starts_inside else ""
         after = r"(?!\w)" if self.ends_inside else ""
         self.pattern = re.compile(before + body + after, re.IGNORECASE if ignore_case else 0)
@@ -97,9 +99,9 @@ def normalize_text(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def fold_hyphens(text: str) -> str:
-    """Writes hyphens as "-"."""
-    return text.translate(TO_PLAIN_HYPHEN)
+def fold_marks(text: str) -> str:
+    """Writes hyphens as "-" and apostrophes as "'"."""
+    return text.translate(TO_PLAIN_MARK)
 
 
 def check_word(word: object, *, whitespace: bool) -> None:

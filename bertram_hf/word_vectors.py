@@ -54,6 +54,7 @@ class WordVectors:
 
     def __post_init__(self) -> None:
         self.words = list(self.words)
+        self.embeddings = torch.as_tensor(self.embeddings)
         if self.embeddings.ndim != 2 or len(self.embeddings) != len(self.words):
             raise ValueError(
                 f"Expected one row of embeddings for each of {len(self.words)} words; "

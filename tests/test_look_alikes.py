@@ -176,6 +176,18 @@ def test_batched_vectors_equal_the_definition(pair):
 
 
 @torch.no_grad()
+def test_known_words_are_no_misspellings_and_mixing_can_be_switched_off(pair):
+    model, processor = pair
+    contexts = {"kumquat": ["a kumquat"], "lemn": ["a lemn"]}
+    assert processor.look_alikes(["kumquat"])[1].any()  # "umquat", by its letters
+    induced = induce_vectors(model, processor, contexts)
+    assert set(induced.look_alikes) == {"lemn"}
+    alone = induce_vectors(model, processor, contexts, look_alikes=False)
+    assert alone.look_alikes == {}
+    torch.testing.assert_close(alone["kumquat"], induced["kumquat"])
+    assert not torch.allclose(alone["lemn"], induced["lemn"], atol=1e-3)
+
+
 def test_a_word_without_look_alikes_keeps_its_vector(pair, make_pair):
     model, processor = pair
     contexts = {"zebra": ["a zebra runs"], "quokka": []}

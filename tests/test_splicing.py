@@ -1,5 +1,6 @@
 import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -164,13 +165,50 @@ def test_texts_without_a_word_are_as_before_even_in_a_mixed_batch(plain):
 
 def test_pre_split_words_keep_their_indices(plain):
     words = ["the", "kumquat", "of", "myocardial", "infarction", "x-kumquat,"]
-    for mode in ("replace", "slash"):
+    for mode, of_term in (("replace", 3), ("slash", 4)):  # the first word of the term, or the one before the slash
         encoding = splice(plain, mode)(words, is_split_into_words=True)
         assert rows(encoding) == [0, 2, 0]
         of_vector = [w for w, i in zip(encoding.word_ids(), encoding["input_ids"], strict=True) if i >= FIRST_ID]
-        assert of_vector == [1, 3, 5]
+        assert of_vector == [1, of_term, 5]
+        of_all = [word for word in encoding.word_ids() if word is not None]
+        assert of_all == sorted(of_all)
     batch = splice(plain)([words, ["a", "tree"]], is_split_into_words=True, padding=True)
     assert len({len(ids) for ids in batch["input_ids"]}) == 1
+
+
+def test_slash_and_vector_of_a_term_have_no_label(plain):
+    encoding = splice(plain, "slash")(["myocardial", "infarction"], is_split_into_words=True)
+    aligned = align_word_labels(encoding, [1, 2])
+    assert [label for label in aligned if label != -100] == [1, 2]
+    assert aligned[-3:] == [-100] * 3
+
+
+def test_threads_get_what_one_thread_gets(plain):
+    tokenizer = splice(plain)
+    texts = ["a kumquat " * number for number in (1, 30)] + ["a tree " * number for number in (1, 30)]
+    options = {"padding": True, "truncation": True, "max_length": 16}
+    expected = [tokenizer([text, "short"], **options)["input_ids"] for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(lambda text: tokenizer([text, "short"], **options)["input_ids"], texts * 50)
+        assert list(found) == expected * 50
+
+
+def test_words_of_an_encoding_have_ids_again(plain):
+    tokenizer = splice(plain)
+    text = "a kumquat and C++"
+    assert tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) == tokenizer.encode(text, add_special_tokens=False)
+    assert tokenizer.convert_tokens_to_ids("no-such-token") == tokenizer.unk_token_id
+
+
+def test_new_tokens_are_refused(plain):
+    tokenizer = splice(plain)
+    with pytest.raises(ValueError, match=r"would get the ids of injected words: '<user>'\. Add them to tokenizer and"):
+        tokenizer.add_tokens(["<user>"])
+    with pytest.raises(ValueError, match="then inject"):
+        tokenizer.add_special_tokens({"additional_special_tokens": ["<user>"]})
+    number = len(tokenizer)
+    tokenizer.add_tokens([tokenizer.mask_token])  # is there
+    assert len(tokenizer) == number
 
 
 def test_word_labels_follow_the_words(plain):
@@ -293,15 +331,15 @@ def count_probes(tokenizer, monkeypatch):
 
     class Counting:
         def __getattr__(self, name):
-            return getattr(rust, name)
+            return getattr(bare, name)
 
         def encode(self, text, *arguments, **named):
             if text == "a":
                 probes.append(text)
-            return rust.encode(text, *arguments, **named)
+            return bare.encode(text, *arguments, **named)
 
-    rust = backend.rust
-    monkeypatch.setattr(backend, "rust", Counting())
+    bare = backend.bare
+    monkeypatch.setattr(backend, "bare", Counting())
     return probes
 
 
@@ -327,8 +365,10 @@ def test_special_tokens_follow_a_changed_post_processor(bert_tokenizer):
     assert tokenizer("a tree").tokens() == ["a", "tree", "[CLS]"]
 
 
-def test_hyphens_that_look_the_same_are_the_same():
+def test_hyphens_and_apostrophes_that_look_the_same_are_the_same():
     index = WordIndex(ignore_case=True)
+    index.add("levi\u2019s", 2)
+    assert [match.row for match in index.find("Levi's and levi\u2019s jeans")] == [2, 2]
     index.add("co-trimoxazole", 3)
     assert [match.row for match in index.find("Co\u2011trimoxazole, co-trimoxazole")] == [3, 3]
     assert index.key("co\u2010trimoxazole") == index.key("co-trimoxazole")

@@ -36,6 +36,9 @@ def test_truncation_equals_the_released_loop(data):
         ("kumquat", "", False),
         ("C++", "I write C++, and more", True),
         ("C++", "c++", True),
+        ("levi's", "Levi\u2019s jeans", True),
+        ("levi\u2019s", "levi's jeans", True),
+        ("levi's", "levi s jeans", False),
         ("co-trimoxazole", "with co\u2011trimoxazole", True),
         ("co\u2010trimoxazole", "with co-trimoxazole", True),
         ("co-trimoxazole", "with co\u2013trimoxazole", False),  # a dash

@@ -36,6 +36,7 @@ def add_command(commands: Any) -> None:
     command.add_argument("output", metavar="OUTPUT", help="folder to write, or a file with --word2vec")
     command.add_argument("--encoder", metavar="NAME", help="folder or Hub name of the encoder of a slim model")
     command.add_argument("--max-contexts", type=int, metavar="N", help="use the first N contexts of each word")
+    command.add_argument("--no-look-alikes", action="store_true", help="take no word for a misspelling")
     command.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
     command.add_argument("--word2vec", action="store_true", help="write the word2vec text format")
     command.add_argument("--skip-errors", action="store_true", help="leave out words that cannot have a vector")
@@ -76,6 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
         folder,
         words_per_part=arguments.words_per_part,
         errors="skip" if arguments.skip_errors else "raise",
+        look_alikes=not arguments.no_look_alikes,
     )
     rank, number = (process.process_index, process.num_processes) if process else (0, 1)
     parts.induce(rank=rank, num_processes=number, show_progress=is_main and not arguments.json)

@@ -1,0 +1,72 @@
+import pytest
+import torch
+from tiny_models import FAMILIES
+from transformers import AutoConfig, AutoModelForSequenceClassification
+
+from bertram_hf import BertramEmbeddingInjector, WordVectors, embedding_fingerprint
+from bertram_hf.injection_policy import InjectionPolicy
+
+
+def make_model():
+    torch.manual_seed(0)
+    config = AutoConfig.for_model("bert", **FAMILIES["bert"], vocab_size=641, num_labels=3)
+    return AutoModelForSequenceClassification.from_config(config).eval()
+
+
+def make_vectors(*words, **details):
+    torch.manual_seed(1)
+    return WordVectors(list(words), torch.randn(len(words), 32) * 0.1, **details)
+
+
+def save_and_load(injector, folder):
+    injector.save_pretrained(folder)
+    return BertramEmbeddingInjector.from_pretrained(folder)
+
+
+def test_what_is_known_of_words_is_kept(bert_tokenizer, tmp_path):
+    details = {"used_contexts": {"kumquat": [0, 2]}, "look_alikes": {"kumquat": {"quat": 0.2}}, "encoder": "my-encoder"}
+    injector = BertramEmbeddingInjector(make_model(), bert_tokenizer, make_vectors("kumquat", **details))
+    pack = save_and_load(injector, tmp_path).pack()
+    assert {name: getattr(pack, name) for name in details} == details
+    selected, _ = InjectionPolicy(min_contexts=1).select(pack, bert_tokenizer)
+    assert selected.words == ["kumquat"]
+
+
+def test_trained_embeddings_can_be_loaded_again(bert_tokenizer, tmp_path):
+    model = make_model()
+    fingerprint = embedding_fingerprint(model.get_input_embeddings().weight)
+    vectors = make_vectors("kumquat", embedding_fingerprint=fingerprint)
+    injector = BertramEmbeddingInjector(model, bert_tokenizer, vectors, freeze_embeddings=False)
+    with torch.no_grad():
+        injector.table.weight.neg_()  # as a long training might
+    batch = injector.tokenizer("a kumquat", return_tensors="pt")
+    loaded = save_and_load(injector, tmp_path)
+    torch.testing.assert_close(loaded(**batch).logits, injector(**batch).logits)
+
+
+def test_fine_tuned_models_take_vectors_if_told(bert_tokenizer):
+    model = make_model()
+    vectors = make_vectors("kumquat", embedding_fingerprint=embedding_fingerprint(model.get_input_embeddings().weight))
+    with torch.no_grad():
+        model.get_input_embeddings().weight[5, 3] *= -1
+    with pytest.raises(ValueError, match="if it was fine-tuned from the model that they are for, say fine_tuned=True"):
+        BertramEmbeddingInjector(model, bert_tokenizer, vectors)
+    injector = BertramEmbeddingInjector(model, bert_tokenizer, vectors, fine_tuned=True)
+    assert list(injector.packs["default"]) == ["kumquat"]
+
+
+def test_a_removed_pack_leaves_no_files(bert_tokenizer, tmp_path):
+    injector = BertramEmbeddingInjector(make_model(), bert_tokenizer, make_vectors("kumquat"))
+    injector.add(make_vectors("quokka"), "customer")
+    injector.save_pretrained(tmp_path)
+    (tmp_path / "word_packs" / "notes").mkdir()  # not ours
+    injector.remove_pack("customer")
+    assert list(save_and_load(injector, tmp_path).packs) == ["default"]
+    assert sorted(path.name for path in (tmp_path / "word_packs").iterdir()) == ["default", "notes"]
+
+
+def test_saving_does_not_push_half_of_it(bert_tokenizer, tmp_path):
+    injector = BertramEmbeddingInjector(make_model(), bert_tokenizer, make_vectors("kumquat"))
+    with pytest.raises(ValueError, match=r"without its packs\. Use injector\.push_to_hub"):
+        injector.save_pretrained(tmp_path / "folder", push_to_hub=True)
+    assert not (tmp_path / "folder").exists()
