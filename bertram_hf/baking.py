@@ -29,8 +29,8 @@ def bake(
             with the released code, which also allows slash by hand: "kumquat / <BERTRAM:kumquat>".
 
     Raises:
-        ValueError: If the injector's mode is not replace and the style is `"word"`: no plain tokenizer can write a
-            slash.
+        ValueError: If the style is `"word"` and the injector's mode is not replace, as no plain tokenizer can write a
+            slash, or a word is another one to the tokenizer, which drops accents.
     """
     if injector.mode != "replace" and token_style == "word":
         raise ValueError(
@@ -39,6 +39,8 @@ def bake(
         )
     backend = injector.backend
     words = {backend.words[row]: row for row in backend.index.rows.values()}
+    if token_style == "word":
+        _check_accents(list(words), injector.plain_tokenizer)
     model = _plain_copy(injector)
     tokenizer = copy.deepcopy(injector.plain_tokenizer)
     # A byte-level token takes the space before it along, which `lstrip` does for an added one.
@@ -59,6 +61,21 @@ def bake(
         model.get_input_embeddings().weight[ids] = vectors.to(model.get_input_embeddings().weight)
         _never_predict(model, ids)
     return model, tokenizer
+
+
+def _check_accents(words: list[str], tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raises a ValueError for words that would catch others, as "rosé" would "rose" in an uncased tokenizer."""
+    normalizer = tokenizer.backend_tokenizer.normalizer
+    if normalizer is None:
+        return
+    changed = {word: "".join(normalizer.normalize_str(word).split()) for word in words}
+    lost = {word: seen for word, seen in changed.items() if seen.lower() != "".join(word.split()).lower()}
+    if lost:
+        listed = ", ".join(f"{word!r} is {seen!r}" for word, seen in list(lost.items())[:5])
+        raise ValueError(
+            f"{len(lost)} words are other words to the tokenizer, which would become the same token: {listed}. Leave "
+            "them out to bake; the injector can tell them apart."
+        )
 
 
 def _plain_copy(injector: "BertramEmbeddingInjector") -> PreTrainedModel:

@@ -62,9 +62,11 @@ def check_encoder_type(model_class: type[PreTrainedModel], config: PreTrainedCon
 
 @torch.no_grad()
 def check_encoder_reads_embeddings(encoder: PreTrainedModel) -> None:
-    """Raises a ValueError that names the encoder unless `inputs_embeds` means the same to it as `input_ids`.
+    """Raises a ValueError that names the encoder unless `inputs_embeds` means the same to it as `input_ids`, and
+    padding means nothing.
 
-    Some encoders take `inputs_embeds` and then treat them differently (ESM) or not at all (CANINE, I-BERT).
+    Some encoders take `inputs_embeds` and then treat them differently (ESM) or not at all (CANINE, I-BERT); others read
+    what stands in padded positions (FNet), so that a vector would depend on the batch.
     """
     name = f"{type(encoder).__name__} (model type {encoder.config.model_type!r})"
     was_training = encoder.training
@@ -75,12 +77,19 @@ def check_encoder_reads_embeddings(encoder: PreTrainedModel) -> None:
         input_ids = torch.arange(low, min(low + 4, high), device=table.weight.device)[None]
         expected = encoder(input_ids=input_ids).last_hidden_state
         actual = encoder(inputs_embeds=table(input_ids)).last_hidden_state
+        number = input_ids.shape[1]
+        padded = table(torch.cat([input_ids, input_ids.flip(1)], dim=1))
+        mask = (torch.arange(padded.shape[1], device=padded.device) < number).long()[None]
+        beside_padding = encoder(inputs_embeds=padded, attention_mask=mask).last_hidden_state[:, :number]
     except Exception as error:  # an encoder may fail here in any way; the caller must learn which encoder it was
         raise ValueError(f"{name} cannot be read through inputs_embeds, which BERTRAM needs: {error}") from error
     finally:
         encoder.train(was_training)
-    if not torch.allclose(expected, actual, atol=1e-2 if expected.dtype != torch.float32 else 1e-4):
+    tolerance = 1e-2 if expected.dtype != torch.float32 else 1e-4
+    if not torch.allclose(expected, actual, atol=tolerance):
         raise ValueError(f"{name} gives other outputs for inputs_embeds than for input_ids; BERTRAM cannot use it.")
+    if not torch.allclose(actual, beside_padding, atol=tolerance):
+        raise ValueError(f"{name} gives other outputs if there is padding behind a text; BERTRAM cannot use it.")
 
 
 def read_at_positions(
