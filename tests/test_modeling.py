@@ -2,7 +2,7 @@ import pytest
 import reference
 import torch
 from tiny_models import FAMILIES
-from transformers import BertForMaskedLM, CanineConfig, CanineModel, T5Config, T5Model
+from transformers import BertForMaskedLM, CanineConfig, CanineModel, FNetConfig, FNetModel, T5Config, T5Model
 
 from bertram_hf import PRESETS, BertramConfig, BertramModel, induce_vectors
 from bertram_hf.context_encoders import BERT_LAYERED_TYPES, read_at_positions
@@ -250,6 +250,9 @@ def test_encoders_that_cannot_work_are_named():
     canine = CanineConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
     with pytest.raises(ValueError, match="CanineModel"):
         BertramModel.from_encoder(CanineModel(canine), mode="context")
+    fnet = FNetConfig(vocab_size=30, hidden_size=16, num_hidden_layers=1, intermediate_size=16)
+    with pytest.raises(ValueError, match=r"FNetModel.*(padding|cannot be read)"):
+        BertramModel.from_encoder(FNetModel(fnet), mode="context")
 
 
 def test_unknown_fields_and_choices_are_errors(make_encoder):
