@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,15 @@ class StageSettings:
     lazy_adam: bool = False
     patience: int | None = None
     trainer: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        defaults = {entry.name: entry.default for entry in fields(TrainingArguments)}
+        for name, value in self.trainer.items():
+            if name not in defaults:
+                raise ValueError(f"trainer.{name}: TrainingArguments has no such field.")
+            is_number = isinstance(defaults[name], int | float) and not isinstance(defaults[name], bool)
+            if is_number and not isinstance(value, int | float | type(None)):
+                raise ValueError(f"trainer.{name}: expected a number; got {value!r}.")
 
 
 class BertramTrainer(Trainer):

@@ -76,6 +76,8 @@ def test_numbers_that_yaml_takes_for_text_are_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
+        ({"combined": {"trainer": {"learning_rate": "abc"}}}, r"trainer\.learning_rate: expected a number; got 'abc'"),
+        ({"form": {"trainer": {"epochs": 3}}}, r"trainer\.epochs: TrainingArguments has no such field"),
         ({"epochs": 3}, r"there is no field epochs\. Fields: encoder, output, corpora, systems"),
         ({"context": {"epochs": 3}}, r"there is no field context\.epochs\. Fields: contexts_per_batch"),
         ({"combined": {"loss": {"l1": 1}}}, r"there is no field combined\.loss\.l1\. Fields: mse, cosine"),
