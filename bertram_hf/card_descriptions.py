@@ -62,7 +62,7 @@ vectors["kumquat"]  # a tensor of the size {config["embedding_size"]}
     if is_slim:
         source = f"It is loaded from `{recorded}`" if is_named else "It has to be given as `encoder=`"
         usage += (
-            f"\n\nThis checkpoint is slim: it does not hold the encoder's weights. {source}; `encoder=` takes a name, "
+            f"\n\nThis checkpoint is slim: it does not hold the whole encoder. {source}; `encoder=` takes a name, "
             "a folder or a loaded model, and one with other embeddings is refused."
         )
     if "auto_map" in config:

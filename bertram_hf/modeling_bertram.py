@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError
@@ -18,7 +18,7 @@ from .context_weighting import AttentiveWeights, index_words, sum_by_word
 from .embedding_space import embedding_fingerprint
 from .form_encoders import build_form_encoder
 from .look_alike_mixture import UNLIKELY, LookAlikeMixture, compare_with
-from .slim_checkpoint import HUB_ARGUMENTS, join_slim_checkpoint
+from .slim_checkpoint import HUB_ARGUMENTS, input_embedding_names, join_slim_checkpoint
 
 # Where the prefix of each mode holds the form vector: [CLS] form :, and [CLS] " form " :.
 FORM_POSITIONS = {"add": 1, "add-quotes": 2}
@@ -359,19 +359,28 @@ class BertramModel(PreTrainedModel):
         return outputs if return_dict else outputs.to_tuple()
 
     def save_pretrained(
-        self, save_directory: str | os.PathLike, *args: Any, include_encoder: bool = True, **kwargs: Any
+        self,
+        save_directory: str | os.PathLike,
+        *args: Any,
+        include_encoder: bool | Literal["layers"] = True,
+        **kwargs: Any,
     ) -> None:
         """Saves the model; with `include_encoder=False` without the encoder's weights (slim).
 
         A slim checkpoint records the encoder's name and the fingerprint of its embeddings. `from_pretrained` then loads
-        the encoder from that name, or takes one given as `encoder=`, and refuses one with another fingerprint. To
-        upload a slim checkpoint, pass `push_to_hub=True` and `repo_id` here.
+        the encoder from that name, or takes one given as `encoder=`, and refuses one with another fingerprint. With
+        `"layers"` all but the input embeddings is saved: for an encoder that was trained from the named one, but not in
+        its embeddings. To upload a slim checkpoint, pass `push_to_hub=True` and `repo_id` here.
         """
         self.config.embedding_fingerprint = self.embedding_fingerprint()
-        if not include_encoder:
+        is_whole = include_encoder is True or not self.config.has_context
+        if not is_whole:
             state_dict = kwargs.pop("state_dict", None) or self.state_dict()
-            kwargs["state_dict"] = {key: value for key, value in state_dict.items() if not key.startswith("encoder.")}
-        self.config.encoder_included = include_encoder or not self.config.has_context
+            left_out = {f"encoder.{name}" for name in self.encoder.state_dict()}
+            if include_encoder == "layers":
+                left_out = {f"encoder.{name}" for name in input_embedding_names(self.encoder)}
+            kwargs["state_dict"] = {key: value for key, value in state_dict.items() if key not in left_out}
+        self.config.encoder_included = is_whole
         try:
             super().save_pretrained(save_directory, *args, **kwargs)
         finally:

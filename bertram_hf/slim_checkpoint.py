@@ -57,4 +57,11 @@ def join_slim_checkpoint(
         )
     with torch.device("meta"):
         expected = set(build_encoder(config.text_config).state_dict())  # without the pooler
-    return slim | {f"encoder.{key}": value.clone() for key, value in encoder.state_dict().items() if key in expected}
+    named = {f"encoder.{key}": value.clone() for key, value in encoder.state_dict().items() if key in expected}
+    return named | slim  # which may have layers of its own
+
+
+def input_embedding_names(encoder: PreTrainedModel) -> list[str]:
+    """Returns the names of the encoder's input embeddings among its weights."""
+    weight = encoder.get_input_embeddings().weight
+    return [name for name, value in encoder.named_parameters(remove_duplicate=False) if value is weight]

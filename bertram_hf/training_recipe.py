@@ -130,6 +130,8 @@ class Recipe:
             same for them.
         form_min_count: An n-gram is read if so many training words have it.
         dtype: Of the saved weights: float32 or float16.
+        save_layers: Whether the encoder's layers are saved with a model. For an encoder that has the input embeddings
+            of the one that `encoder_name` names and layers of its own, as `bertram masked-lm` makes one.
         seed: Seed of everything.
         description: Of the data, for the model card.
     """
@@ -152,6 +154,7 @@ class Recipe:
     features: str | None = None
     form_min_count: int = 4
     dtype: str = "float32"
+    save_layers: bool = False
     seed: int = 0
     description: str = ""
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -37,7 +37,7 @@ def finish_system(run: "TrainingRun", preset: str, model: BertramModel, stages: 
     if run.process.is_main_process and found.get("fingerprint") != fingerprint:
         unfinished = folder.with_name(f"{preset}.unfinished")
         processor = BertramProcessor.from_pretrained(stages[-1])
-        save_model(model, unfinished, dtype=run.recipe.dtype)
+        save_model(model, unfinished, dtype=run.recipe.dtype, save_layers=run.recipe.save_layers)
         processor.save_pretrained(unfinished)
         model = BertramModel.from_pretrained(unfinished, encoder=run.encoder)  # what users get is what is scored
         scores = _score(run, model, processor)
@@ -61,6 +61,7 @@ def _fingerprint(run: "TrainingRun", trained: str) -> str:
     """Names all that a saved system and its record depend on: the last stage, and how it is saved and scored."""
     recipe, heldout = run.recipe, run.data.heldout_contexts
     saved = [recipe.dtype, recipe.encoder_name or str(recipe.encoder), recipe.description, asdict(recipe.heldout)]
+    saved += ["layers"] if recipe.save_layers else []
     contexts = [[word, heldout[word]] for word in run.data.heldout]
     return hashlib.sha256(json.dumps([trained, saved, contexts]).encode()).hexdigest()[:32]
 
@@ -119,7 +120,9 @@ def describe_training(
     }
 
 
-def save_model(model: BertramModel, folder: Path, *, dtype: str) -> None:
-    """Saves a model without its frozen encoder; the weights in `dtype`, to be loaded in the model's own."""
+def save_model(model: BertramModel, folder: Path, *, dtype: str, save_layers: bool = False) -> None:
+    """Saves a model without its frozen encoder, or with its layers; the weights in `dtype`, to be loaded in the model's
+    own."""
     state = {name: value.to(getattr(torch, dtype)) for name, value in model.state_dict().items()}
-    model.save_pretrained(folder, state_dict=state, include_encoder=not model.config.freeze_encoder)
+    frozen: bool | Literal["layers"] = "layers" if save_layers else False
+    model.save_pretrained(folder, state_dict=state, include_encoder=frozen if model.config.freeze_encoder else True)

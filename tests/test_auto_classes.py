@@ -88,6 +88,21 @@ def test_slim_checkpoint_takes_the_right_encoder_only(make_pair, make_encoder, t
         AutoModel.from_pretrained(tmp_path / "slim", encoder=wrong)
 
 
+def test_layers_can_be_saved_without_the_embeddings(make_pair, make_encoder, tmp_path):
+    model, _ = make_pair("add")
+    with torch.no_grad():
+        for name, parameter in model.encoder.named_parameters():
+            if "layer" in name:
+                parameter += 0.1  # as if trained, but for the embeddings
+    model.save_pretrained(tmp_path, include_encoder="layers")
+    saved = {key for key in load_file(tmp_path / "model.safetensors") if key.startswith("encoder.")}
+    table = "encoder.embeddings.word_embeddings.weight"
+    assert saved == {key for key in model.state_dict() if key.startswith("encoder.")} - {table}
+    loaded = AutoModel.from_pretrained(tmp_path, encoder=make_encoder("bert"))
+    for name, value in model.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], value), name
+
+
 def test_slim_checkpoint_loads_its_encoder_by_name(make_pair, make_encoder, tmp_path):
     make_encoder("roberta").save_pretrained(tmp_path / "encoder")
     model = BertramModel.from_encoder(tmp_path / "encoder", mode="context")
