@@ -288,12 +288,18 @@ class BertramEmbeddingInjector(PreTrainedModel):
         """Loads what `save_pretrained` wrote, from a folder or the Hub; arguments are passed to the wrapped model's.
 
         Raises:
-            ValueError: If the folder holds no injector.
+            ValueError: If the folder holds no injector, or one of a model of another package.
         """
         folder = Path(pretrained_model_name_or_path)
         if not folder.is_dir():
             folder = Path(snapshot_download(str(pretrained_model_name_or_path), **_hub_arguments(kwargs)))
-        model_class = getattr(transformers, read_settings(folder)["model_class"])
+        name = read_settings(folder)["model_class"]
+        model_class = getattr(transformers, name, None)
+        if model_class is None:
+            raise ValueError(
+                f"{name} is no class of Transformers. Load the model with its own class, then: "
+                "bertram_hf.injection.inject_saved(folder, model, tokenizer)."
+            )
         model = model_class.from_pretrained(folder, *model_args, **kwargs)
         return inject_saved(folder, model, AutoTokenizer.from_pretrained(folder))
 

@@ -1,9 +1,10 @@
 import pytest
 import torch
 from tiny_models import FAMILIES
-from transformers import AutoConfig, AutoModelForSequenceClassification
+from transformers import AutoConfig, AutoModelForSequenceClassification, BertForSequenceClassification
 
 from bertram_hf import BertramEmbeddingInjector, WordVectors, embedding_fingerprint
+from bertram_hf.injection import inject_saved
 from bertram_hf.injection_policy import InjectionPolicy
 
 
@@ -63,6 +64,19 @@ def test_a_removed_pack_leaves_no_files(bert_tokenizer, tmp_path):
     injector.remove_pack("customer")
     assert list(save_and_load(injector, tmp_path).packs) == ["default"]
     assert sorted(path.name for path in (tmp_path / "word_packs").iterdir()) == ["default", "notes"]
+
+
+class OwnClassifier(BertForSequenceClassification):
+    pass
+
+
+def test_models_of_a_class_of_ones_own_are_injected_by_hand(bert_tokenizer, tmp_path):
+    injector = BertramEmbeddingInjector(OwnClassifier(make_model().config), bert_tokenizer, make_vectors("kumquat"))
+    injector.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="OwnClassifier is no class of Transformers"):
+        BertramEmbeddingInjector.from_pretrained(tmp_path)
+    loaded = inject_saved(tmp_path, OwnClassifier.from_pretrained(tmp_path), bert_tokenizer)
+    assert list(loaded.packs["default"]) == ["kumquat"]
 
 
 def test_saving_does_not_push_half_of_it(bert_tokenizer, tmp_path):
