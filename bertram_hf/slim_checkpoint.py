@@ -1,8 +1,10 @@
 """Checkpoints without the frozen encoder, which they name."""
 
-from typing import Any
+import os
+from typing import Any, Literal
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from transformers import AutoModel, PreTrainedModel
 from transformers.utils import cached_file
@@ -12,6 +14,94 @@ from .context_encoders import build_encoder
 from .embedding_space import embedding_fingerprint
 
 HUB_ARGUMENTS = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
+
+
+class SlimPreTrainedModel(PreTrainedModel):
+    """A model around a frozen encoder, without which it can be saved."""
+
+    config: BertramConfig
+    encoder: PreTrainedModel
+
+    def embedding_fingerprint(self) -> str | None:
+        """Returns the fingerprint of the input embedding space; None if the model has never seen its encoder."""
+        recorded = self.config.embedding_fingerprint
+        if not self.config.has_context or (self.config.freeze_encoder and recorded is not None):
+            return recorded
+        weight = self.get_input_embeddings().weight
+        return recorded if weight.is_meta else embedding_fingerprint(weight)  # an offloaded one has not changed
+
+    def freeze_parts(self) -> None:
+        """Freezes what `config.freeze_encoder` and `config.freeze_form` name, and unfreezes the rest of the two."""
+        if self.config.has_context:
+            self.encoder.requires_grad_(not self.config.freeze_encoder)
+        if self.config.has_form:
+            self.form_encoder.requires_grad_(not self.config.freeze_form)
+
+    def save_pretrained(
+        self,
+        save_directory: str | os.PathLike,
+        *args: Any,
+        include_encoder: bool | Literal["layers"] = True,
+        **kwargs: Any,
+    ) -> None:
+        """Saves the model; with `include_encoder=False` without the encoder's weights (slim).
+
+        A slim checkpoint records the encoder's name and the fingerprint of its embeddings. `from_pretrained` then loads
+        the encoder from that name, or takes one given as `encoder=`, and refuses one with another fingerprint. With
+        `"layers"` all but the input embeddings is saved: for an encoder that was trained from the named one, but not in
+        its embeddings. To upload a slim checkpoint, pass `push_to_hub=True` and `repo_id` here.
+        """
+        self.config.embedding_fingerprint = self.embedding_fingerprint()
+        is_whole = include_encoder is True or not self.config.has_context
+        if not is_whole:
+            state_dict = kwargs.pop("state_dict", None) or self.state_dict()
+            left_out = {f"encoder.{name}" for name in self.encoder.state_dict()}
+            if include_encoder == "layers":
+                left_out = {f"encoder.{name}" for name in input_embedding_names(self.encoder)}
+            kwargs["state_dict"] = {key: value for key, value in state_dict.items() if key not in left_out}
+        self.config.encoder_included = is_whole
+        try:
+            super().save_pretrained(save_directory, *args, **kwargs)
+        finally:
+            self.config.encoder_included = True
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        pretrained_model_name_or_path: str | os.PathLike | None,
+        *model_args: Any,
+        encoder: str | os.PathLike | PreTrainedModel | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Loads a model, self-contained or slim.
+
+        Args:
+            pretrained_model_name_or_path: Folder or Hub name.
+            encoder: For a slim checkpoint: the encoder, if it is not to be loaded from the recorded name.
+
+        Raises:
+            ValueError: If the weights are not finite, or a slim checkpoint is given an encoder with other embeddings.
+        """
+        config = kwargs.get("config")
+        if config is None and pretrained_model_name_or_path is not None:
+            hub_arguments = {name: kwargs[name] for name in HUB_ARGUMENTS if name in kwargs}
+            config = cls.config_class.from_pretrained(pretrained_model_name_or_path, **hub_arguments)
+        if config is not None and not config.encoder_included:
+            kwargs["state_dict"] = join_slim_checkpoint(pretrained_model_name_or_path, config, encoder, kwargs)
+            config.encoder_included = True
+            kwargs["config"] = config
+            pretrained_model_name_or_path = None
+        try:
+            loaded = super().from_pretrained(pretrained_model_name_or_path, *model_args, **kwargs)
+        except SafetensorError as error:
+            raise ValueError(f"model.safetensors is damaged or was not written to the end: {error}") from error
+        model = loaded[0] if isinstance(loaded, tuple) else loaded
+        model.freeze_parts()  # loading builds parameters anew
+        model.eval()
+        for name, parameter in model.named_parameters():
+            if not parameter.is_meta and not parameter.isfinite().all():
+                raise ValueError(f"The weight {name} of this checkpoint holds NaN or infinity; the file is damaged.")
+        return loaded
 
 
 def join_slim_checkpoint(
