@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, AutoProcessor
 
 from bertram_hf import BertramConfig, BertramModel, BertramProcessor, induce_vectors
+from bertram_hf.training_record import save_model
 
 CONTEXTS = {"kumquat": ["a kumquat, please", "the kumquat tree"], "quokka": ["a small quokka"]}
 
@@ -94,7 +95,7 @@ def test_layers_can_be_saved_without_the_embeddings(make_pair, make_encoder, tmp
         for name, parameter in model.encoder.named_parameters():
             if "layer" in name:
                 parameter += 0.1  # as if trained, but for the embeddings
-    model.save_pretrained(tmp_path, include_encoder="layers")
+    save_model(model, tmp_path, dtype="float32", save_layers=True)
     saved = {key for key in load_file(tmp_path / "model.safetensors") if key.startswith("encoder.")}
     table = "encoder.embeddings.word_embeddings.weight"
     assert saved == {key for key in model.state_dict() if key.startswith("encoder.")} - {table}
