@@ -68,7 +68,8 @@ def _check_accents(words: list[str], tokenizer: PreTrainedTokenizerBase) -> None
     normalizer = tokenizer.backend_tokenizer.normalizer
     if normalizer is None:
         return
-    changed = {word: "".join(normalizer.normalize_str(word).split()) for word in words}
+    # Without spaces, which some normalizers add or write as SentencePiece does.
+    changed = {word: "".join(normalizer.normalize_str(word).replace("▁", " ").split()) for word in words}
     lost = {word: seen for word, seen in changed.items() if seen.lower() != "".join(word.split()).lower()}
     if lost:
         listed = ", ".join(f"{word!r} is {seen!r}" for word, seen in list(lost.items())[:5])
