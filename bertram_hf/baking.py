@@ -7,6 +7,8 @@ import torch
 from tokenizers import AddedToken
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from .word_matching import normalize_text
+
 if TYPE_CHECKING:
     from .injection import BertramEmbeddingInjector
 
@@ -70,7 +72,11 @@ def _check_accents(words: list[str], tokenizer: PreTrainedTokenizerBase) -> None
         return
     # Without spaces, which some normalizers add or write as SentencePiece does.
     changed = {word: "".join(normalizer.normalize_str(word).replace("▁", " ").split()) for word in words}
-    lost = {word: seen for word, seen in changed.items() if seen.lower() != "".join(word.split()).lower()}
+    lost = {
+        word: seen
+        for word, seen in changed.items()
+        if normalize_text(seen).lower() != normalize_text("".join(word.split())).lower()
+    }
     if lost:
         listed = ", ".join(f"{word!r} is {seen!r}" for word, seen in list(lost.items())[:5])
         raise ValueError(

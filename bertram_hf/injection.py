@@ -265,11 +265,13 @@ class BertramEmbeddingInjector(PreTrainedModel):
         if kwargs.pop("push_to_hub", False):
             raise ValueError("push_to_hub would upload the model without its packs. Use injector.push_to_hub(repo_id).")
         folder = Path(save_directory)
+        earlier = read_settings(folder)["packs"] if (folder / SETTINGS_NAME).is_file() else []
+        for name in earlier:
+            _check_pack_name(name)  # it is a folder to delete
         self.model.save_pretrained(folder, **kwargs)
         self.tokenizer.save_pretrained(folder)
-        if (folder / SETTINGS_NAME).is_file():
-            for name in set(read_settings(folder)["packs"]) - set(self.packs):
-                shutil.rmtree(folder / PACKS_FOLDER / name, ignore_errors=True)
+        for name in set(earlier) - set(self.packs):
+            shutil.rmtree(folder / PACKS_FOLDER / name, ignore_errors=True)
         for name in self.packs:
             self.pack(name).save_pretrained(folder / PACKS_FOLDER / name)
         settings = {
@@ -278,6 +280,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
             "packs": list(self.packs),
             "train_vectors": self.table.trainable,
             "freeze_embeddings": not self.table.weight.requires_grad,
+            "fine_tuned": embedding_fingerprint(self.table.weight) != self._fingerprint,
         }
         (folder / SETTINGS_NAME).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
@@ -323,7 +326,10 @@ def inject_saved(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedToke
     """Injects the packs that were saved in `folder` into a model that is already loaded."""
     settings = read_settings(folder)
     names = ("mode", "freeze_embeddings", "train_vectors")
-    injector = BertramEmbeddingInjector(model, tokenizer, {}, **{name: settings[name] for name in names})
+    fine_tuned = settings.get("fine_tuned", False)
+    injector = BertramEmbeddingInjector(
+        model, tokenizer, {}, fine_tuned=fine_tuned, **{name: settings[name] for name in names}
+    )
     for name in settings["packs"]:
         _check_pack_name(name)
         injector.add(WordVectors.from_pretrained(folder / PACKS_FOLDER / name), name)

@@ -33,9 +33,8 @@ from .machine_paths import hide_paths
 from .masked_lm_batches import MaskedBatches, mask_heldout
 from .masked_lm_head import MaskedTokenModel, add_masked_lm_head
 from .masked_lm_text import prepare_text
-from .pieces import PieceReader
+from .pieces import CONTINUES_WORD, PieceReader
 from .saved_folders import MASKED_LM_NAME
-from .training_data import vocabulary_words
 from .training_stage import last_whole_checkpoint, only_item
 from .version import installed_versions
 from .word_families import word_family
@@ -119,8 +118,8 @@ def train_masked_lm_head(
         max_length: Tokens of a block, special tokens included.
         mask_probability: How likely a token is masked.
         num_heldout: How many texts, drawn at random, are kept for the scores; at most a tenth of all.
-        heldout_words: Words that are read but never masked, with all of their families: those on which a BERTRAM that
-            is built on the model will be tested.
+        heldout_words: Words of one token that are read but never masked, with all of their families: those on which a
+            BERTRAM that is built on the model will be tested.
         save_steps: Steps between checkpoints.
         text_column: The column of a dataset.
         seed: Seed of the held-out texts, batches, masks and dropout.
@@ -163,9 +162,10 @@ def train_masked_lm_head(
         "max_length": max_length,
         "mask_probability": mask_probability,
         "num_heldout": num_heldout,
-        "heldout_words": sorted(heldout_words),
         "seed": seed,
     }
+    if heldout_words:
+        settings["heldout_words"] = sorted(heldout_words)
     finished = _check_output(output, settings)
     if finished is not None:
         logger.info("%s is finished; it is not trained again.", output)
@@ -230,11 +230,14 @@ def train_masked_lm_head(
 
 
 def find_family_tokens(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> set[int]:
-    """Returns the tokens that are words of the families of some words; see `word_family`."""
+    """Returns the tokens that are words of the families of some words, see `word_family`; where tokens are marked that
+    begin a word, with and without the mark, as at the beginning of a text. Words of several pieces have none."""
     families = {word_family(word) for word in words}
     reader = PieceReader(tokenizer)
-    known = [word for word in vocabulary_words(reader) if word_family(word) in families] if families else []
-    return {ids[0] for ids in reader.split(known)}
+    texts = {token_id: reader.read(token_id) for token_id in reader.tokens}
+    if reader.marker != "##":
+        texts = {token_id: text.removeprefix(CONTINUES_WORD) for token_id, text in texts.items()}
+    return {token_id for token_id, text in texts.items() if text.isalpha() and word_family(text) in families}
 
 
 @torch.inference_mode()
@@ -273,7 +276,7 @@ def _check_output(output: Path, settings: dict[str, Any]) -> MaskedLMRecord | No
         begun.parent.mkdir(parents=True, exist_ok=True)
         write_json(begun, settings)
         return None
-    other = sorted(name for name in settings if found.get(name) != settings[name])
+    other = sorted(name for name in settings.keys() | found.keys() if found.get(name) != settings.get(name))
     if other:
         raise ValueError(
             f"Expected the settings with which {output} was begun; these differ: {', '.join(other)}. Take another "

@@ -51,6 +51,8 @@ class SlimPreTrainedModel(PreTrainedModel):
         `"layers"` all but the input embeddings is saved: for an encoder that was trained from the named one, but not in
         its embeddings. To upload a slim checkpoint, pass `push_to_hub=True` and `repo_id` here.
         """
+        if include_encoder not in (True, False, "layers"):
+            raise ValueError(f'include_encoder must be True, False or "layers"; got {include_encoder!r}.')
         self.config.embedding_fingerprint = self.embedding_fingerprint()
         is_whole = include_encoder is True or not self.config.has_context
         if not is_whole:

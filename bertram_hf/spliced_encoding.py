@@ -184,7 +184,8 @@ def pad_encodings(
     direction: str,
 ) -> None:
     """Pads encodings, in place, to `length` or to the longest one."""
-    target = max(len(encoding.ids) for encoding in encodings) if length is None else length
+    windows = [window for encoding in encodings for window in (encoding, *encoding.overflowing)]
+    target = max(len(window.ids) for window in windows) if length is None else length
     if pad_to_multiple_of:
         target = -(-target // pad_to_multiple_of) * pad_to_multiple_of
     for encoding in encodings:

@@ -59,6 +59,9 @@ class SplicingBackend:
         self.rust = rust
         # A copy whose padding and truncation are never set: to switch those of the other off would harm other threads.
         self.bare = copy.deepcopy(rust)
+        for part in ("normalizer", "pre_tokenizer", "post_processor"):
+            if getattr(rust, part) is not None:
+                setattr(self.bare, part, getattr(rust, part))  # the same object, so that both change
         self.index = index
         self.words = words
         self.first_id = first_id

@@ -76,7 +76,7 @@ class StageSettings:
             if name not in defaults:
                 raise ValueError(f"trainer.{name}: TrainingArguments has no such field.")
             is_number = isinstance(defaults[name], int | float) and not isinstance(defaults[name], bool)
-            if is_number and not isinstance(value, int | float | type(None)):
+            if is_number and (isinstance(value, bool) or not isinstance(value, int | float | type(None))):
                 raise ValueError(f"trainer.{name}: expected a number; got {value!r}.")
 
 

@@ -95,6 +95,8 @@ def test_layers_can_be_saved_without_the_embeddings(make_pair, make_encoder, tmp
         for name, parameter in model.encoder.named_parameters():
             if "layer" in name:
                 parameter += 0.1  # as if trained, but for the embeddings
+    with pytest.raises(ValueError, match=r'True, False or "layers"; got \'layer\''):
+        model.save_pretrained(tmp_path, include_encoder="layer")
     save_model(model, tmp_path, dtype="float32", save_layers=True)
     saved = {key for key in load_file(tmp_path / "model.safetensors") if key.startswith("encoder.")}
     table = "encoder.embeddings.word_embeddings.weight"

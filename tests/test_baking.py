@@ -108,7 +108,7 @@ def test_slash_cannot_be_baked_into_raw_text(make_masked, tmp_path):
 
 
 def test_words_that_lose_their_accents_are_named(make_encoder, gapless_tokenizer, tmp_path):
-    vectors = {"rosé": torch.ones(32) * 0.1, "kumquat": torch.ones(32) * 0.1}
+    vectors = {word: torch.ones(32) * 0.1 for word in ("rosé", "kumquat", "한국", "C++")}
     injector = BertramEmbeddingInjector(make_encoder("bert"), gapless_tokenizer, vectors)
     with pytest.raises(
         ValueError, match=r"1 words are other words to the tokenizer.*'rosé' is 'rose'\. Leave them out"

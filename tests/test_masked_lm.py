@@ -203,6 +203,12 @@ def test_words_that_are_held_out_are_read_but_never_masked(bert_tokenizer):
     assert find_family_tokens(bert_tokenizer, []) == set()
 
 
+def test_held_out_words_at_the_beginning_of_a_text_are_held_out_too(roberta_tokenizer):
+    word = next(token for token in roberta_tokenizer.get_vocab() if token.isascii() and token.isalpha() and len(token) > 2)
+    tokens = roberta_tokenizer.convert_ids_to_tokens(sorted(find_family_tokens(roberta_tokenizer, [word])))
+    assert word in tokens
+
+
 # --- training
 
 

@@ -2,7 +2,17 @@ import pytest
 import reference
 import torch
 from tiny_models import FAMILIES
-from transformers import BertForMaskedLM, CanineConfig, CanineModel, FNetConfig, FNetModel, T5Config, T5Model
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertModel,
+    CanineConfig,
+    CanineModel,
+    FNetConfig,
+    FNetModel,
+    T5Config,
+    T5Model,
+)
 
 from bertram_hf import PRESETS, BertramConfig, BertramModel, induce_vectors
 from bertram_hf.context_encoders import BERT_LAYERED_TYPES, read_at_positions
@@ -251,8 +261,15 @@ def test_encoders_that_cannot_work_are_named():
     with pytest.raises(ValueError, match="CanineModel"):
         BertramModel.from_encoder(CanineModel(canine), mode="context")
     fnet = FNetConfig(vocab_size=30, hidden_size=16, num_hidden_layers=1, intermediate_size=16)
-    with pytest.raises(ValueError, match=r"FNetModel.*(padding|cannot be read)"):
+    with pytest.raises(ValueError, match=r"FNetModel.*reads what stands in padded positions"):
         BertramModel.from_encoder(FNetModel(fnet), mode="context")
+
+
+def test_half_precision_is_no_reason_to_refuse_an_encoder():
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=90, hidden_size=384, num_attention_heads=12, num_hidden_layers=6)
+    encoder = BertModel(config).to(torch.bfloat16)
+    assert BertramModel.from_encoder(encoder, mode="context").dtype == torch.bfloat16
 
 
 def test_unknown_fields_and_choices_are_errors(make_encoder):

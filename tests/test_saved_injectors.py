@@ -1,3 +1,5 @@
+import json
+
 import pytest
 import torch
 from tiny_models import FAMILIES
@@ -45,7 +47,7 @@ def test_trained_embeddings_can_be_loaded_again(bert_tokenizer, tmp_path):
     torch.testing.assert_close(loaded(**batch).logits, injector(**batch).logits)
 
 
-def test_fine_tuned_models_take_vectors_if_told(bert_tokenizer):
+def test_fine_tuned_models_take_vectors_if_told(bert_tokenizer, tmp_path):
     model = make_model()
     vectors = make_vectors("kumquat", embedding_fingerprint=embedding_fingerprint(model.get_input_embeddings().weight))
     with torch.no_grad():
@@ -53,7 +55,9 @@ def test_fine_tuned_models_take_vectors_if_told(bert_tokenizer):
     with pytest.raises(ValueError, match="if it was fine-tuned from the model that they are for, say fine_tuned=True"):
         BertramEmbeddingInjector(model, bert_tokenizer, vectors)
     injector = BertramEmbeddingInjector(model, bert_tokenizer, vectors, fine_tuned=True)
-    assert list(injector.packs["default"]) == ["kumquat"]
+    loaded = save_and_load(injector, tmp_path)
+    loaded.add(vectors, "again")
+    assert [list(words) for words in loaded.packs.values()] == [["kumquat"], ["kumquat"]]
 
 
 def test_a_removed_pack_leaves_no_files(bert_tokenizer, tmp_path):
@@ -77,6 +81,20 @@ def test_models_of_a_class_of_ones_own_are_injected_by_hand(bert_tokenizer, tmp_
         BertramEmbeddingInjector.from_pretrained(tmp_path)
     loaded = inject_saved(tmp_path, OwnClassifier.from_pretrained(tmp_path), bert_tokenizer)
     assert list(loaded.packs["default"]) == ["kumquat"]
+
+
+@pytest.mark.parametrize("name", ["../../victim", "/victim"])
+def test_names_of_packs_that_are_no_names_delete_nothing(bert_tokenizer, tmp_path, name):
+    folder, victim = tmp_path / "folder", tmp_path / "victim"
+    victim.mkdir()
+    folder.mkdir()
+    name = str(victim) if name.startswith("/") else name
+    (folder / "injector.json").write_text(json.dumps({"packs": [name]}), encoding="utf-8")
+    injector = BertramEmbeddingInjector(make_model(), bert_tokenizer, make_vectors("kumquat"))
+    with pytest.raises(ValueError, match="A pack's name is letters"):
+        injector.save_pretrained(folder)
+    assert victim.is_dir()
+    assert [path.name for path in folder.iterdir()] == ["injector.json"]
 
 
 def test_saving_does_not_push_half_of_it(bert_tokenizer, tmp_path):

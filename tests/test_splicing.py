@@ -176,6 +176,15 @@ def test_pre_split_words_keep_their_indices(plain):
     assert len({len(ids) for ids in batch["input_ids"]}) == 1
 
 
+def test_all_windows_of_long_texts_have_one_length(plain):
+    text = "the old myocardial infarction and kumquat " * 8
+    for max_length in range(12, 24):
+        options = {"padding": True, "truncation": True, "max_length": max_length, "return_overflowing_tokens": True}
+        encoding = splice(plain, "slash")([text, "a tree"], **options)
+        assert len(encoding["input_ids"]) > 3
+        assert len({len(ids) for ids in encoding["input_ids"]}) == 1
+
+
 def test_slash_and_vector_of_a_term_have_no_label(plain):
     encoding = splice(plain, "slash")(["myocardial", "infarction"], is_split_into_words=True)
     aligned = align_word_labels(encoding, [1, 2])
@@ -363,6 +372,9 @@ def test_special_tokens_follow_a_changed_post_processor(bert_tokenizer):
     tokenizer._tokenizer.post_processor.single = "$A [CLS]"
     assert tokenizer("a kumquat").tokens() == ["a", "kumquat", "[CLS]"]
     assert tokenizer("a tree").tokens() == ["a", "tree", "[CLS]"]
+    assert tokenizer("A tree, a kumquat").tokens() == ["a", "tree", ",", "a", "kumquat", "[CLS]"]
+    tokenizer._tokenizer.normalizer.lowercase = False
+    assert tokenizer("A kumquat").tokens()[0] == tokenizer("A tree").tokens()[0] != "a"
 
 
 def test_hyphens_and_apostrophes_that_look_the_same_are_the_same():

@@ -77,6 +77,7 @@ def test_numbers_that_yaml_takes_for_text_are_numbers(tmp_path):
     ("fields", "message"),
     [
         ({"combined": {"trainer": {"learning_rate": "abc"}}}, r"trainer\.learning_rate: expected a number; got 'abc'"),
+        ({"form": {"trainer": {"learning_rate": True}}}, r"trainer\.learning_rate: expected a number; got True"),
         ({"form": {"trainer": {"epochs": 3}}}, r"trainer\.epochs: TrainingArguments has no such field"),
         ({"epochs": 3}, r"there is no field epochs\. Fields: encoder, output, corpora, systems"),
         ({"context": {"epochs": 3}}, r"there is no field context\.epochs\. Fields: contexts_per_batch"),
