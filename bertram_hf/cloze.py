@@ -10,6 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .induction import CPU_TOKENS_PER_BATCH, GPU_TOKENS_PER_BATCH, SECONDS_BEFORE_PROGRESS, length_sorted_batches
 from .pieces import PieceReader
+from .plain_tokens import end_ids
 from .word_matching import replace_surrogates
 
 SENTENCE_ENDS = (".", "?", "!")
@@ -109,8 +110,7 @@ def _tokenize_sides(tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]
 
     Byte-level BPE tells a word after a space from the same word without.
     """
-    first = tokenizer.bos_token_id if tokenizer.cls_token_id is None else tokenizer.cls_token_id
-    last = tokenizer.eos_token_id if tokenizer.sep_token_id is None else tokenizer.sep_token_id
+    first, last = end_ids(tokenizer)
     sides = [[side.strip() for side in sentence.split(tokenizer.mask_token)] for sentence in sentences]
     texts = [f" {side}" if side else "" for row in sides for side in row]
     pieces = iter(tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"])

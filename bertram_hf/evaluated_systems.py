@@ -14,7 +14,7 @@ from .induction import induce_vectors
 from .modeling_bertram import BertramModel
 from .piece_vectors import mean_piece_vectors
 from .processing_bertram import BertramProcessor
-from .splicing import MODES, Mode
+from .splicing import Mode, check_mode
 from .word_vectors import WordVectors
 
 PLAIN, PIECES, ORIGINAL = "plain", "pieces", "original"
@@ -39,8 +39,7 @@ class EvaluatedSystem:
     indomain: bool = False
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise ValueError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}.")
+        check_mode(self.mode)
 
 
 class VectorSource:

@@ -191,7 +191,8 @@ def _induce(
     dropped: dict[str, dict[int, str]] = {}
     word_embeddings: list[torch.Tensor] = []
     weights: dict[str, torch.Tensor] = {}
-    look_alikes = {name: tensor.to(model.device) for name, tensor in processor.find_look_alikes(words).items()}
+    found_alike = processor.find_look_alikes(words) if mix_look_alikes else {}
+    look_alikes = {name: tensor.to(model.device) for name, tensor in found_alike.items()}
     shares: dict[str, dict[str, float]] = {}
 
     def finish_words(end: int, rows: torch.Tensor, embeddings: torch.Tensor) -> None:
@@ -201,7 +202,7 @@ def _induce(
         form = None if form_embeddings is None else form_embeddings[start:end]
         num_contexts_here = num_contexts.to(model.device)
         combined, context_weights = model.combine(form, embeddings, num_contexts_here)
-        if config.look_alikes and mix_look_alikes:
+        if look_alikes:
             found = {name: tensor[start:end] for name, tensor in look_alikes.items()}
             combined, found_shares = model.mix_look_alikes(combined, num_contexts_here, **found)
             shares.update(_name_look_alikes(processor, words[start:end], found["look_alike_ids"], found_shares))

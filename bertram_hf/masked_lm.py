@@ -232,6 +232,8 @@ def train_masked_lm_head(
 def find_family_tokens(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> set[int]:
     """Returns the tokens that are words of the families of some words, see `word_family`; where tokens are marked that
     begin a word, with and without the mark, as at the beginning of a text. Words of several pieces have none."""
+    if not words:
+        return set()
     families = {word_family(word) for word in words}
     reader = PieceReader(tokenizer)
     texts = {token_id: reader.read(token_id) for token_id in reader.tokens}

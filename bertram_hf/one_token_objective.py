@@ -9,6 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .context_encoders import can_read_packed
 from .pieces import PieceReader
+from .plain_tokens import end_ids
 
 
 @dataclass
@@ -40,12 +41,8 @@ class TemplateSampler:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, num_embeddings: int, seed: int) -> None:
         reader = PieceReader(tokenizer)
-        first = tokenizer.bos_token_id if tokenizer.cls_token_id is None else tokenizer.cls_token_id
-        last = tokenizer.eos_token_id if tokenizer.sep_token_id is None else tokenizer.sep_token_id
-        if first is None or last is None:
-            raise ValueError(f"{type(tokenizer).__name__} has no CLS and SEP (or BOS and EOS) token; give it both.")
         self.seed = seed
-        self._first, self._last = first, last
+        self._first, self._last = end_ids(tokenizer)
         # Without a space before it, as the released code has it for RoBERTa; BERT does not care.
         self._full_stop = tokenizer(".", add_special_tokens=False)["input_ids"]
 

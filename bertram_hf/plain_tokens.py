@@ -17,3 +17,16 @@ def tokenize_plain(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> 
         return_token_type_ids=False,
         verbose=False,  # too long a text is cut later
     )["input_ids"]
+
+
+def end_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
+    """Returns the special tokens that stand before and after a text: CLS and SEP, or BOS and EOS.
+
+    Raises:
+        ValueError: If the tokenizer lacks one.
+    """
+    first = tokenizer.bos_token_id if tokenizer.cls_token_id is None else tokenizer.cls_token_id
+    last = tokenizer.eos_token_id if tokenizer.sep_token_id is None else tokenizer.sep_token_id
+    if first is None or last is None:
+        raise ValueError(f"{type(tokenizer).__name__} has no CLS and SEP (or BOS and EOS) token; give it both.")
+    return first, last

@@ -14,6 +14,7 @@ from transformers.utils import cached_file
 from .context_cutting import Parts, cut_as_released, cut_at_word, tokenize_parts
 from .form_tokenization import FORM_VOCAB_NAME, NO_UNIT, FormTokenizer
 from .look_alikes import LOOK_ALIKES_NAME, LookAlikes
+from .plain_tokens import end_ids
 from .word_matching import check_contexts, check_word, normalize_text, truncation_span
 
 logger = logging.getLogger(__name__)
@@ -105,11 +106,7 @@ class BertramProcessor(ProcessorMixin):
                 f"{type(tokenizer).__name__} has no mask token, so contexts cannot be masked. "
                 "BERTRAM needs a masked language model's tokenizer, such as BERT's or RoBERTa's."
             )
-        first, last = tokenizer.cls_token_id, tokenizer.sep_token_id
-        first = tokenizer.bos_token_id if first is None else first
-        last = tokenizer.eos_token_id if last is None else last
-        if first is None or last is None:
-            raise ValueError(f"{type(tokenizer).__name__} has no CLS and SEP (or BOS and EOS) token; give it both.")
+        first, last = end_ids(tokenizer)
         self._mask_id = tokenizer.mask_token_id
         # RoBERTa's quote is the one with a leading space, its colon the one without, as in the released code.
         if self.prefix == "colon":

@@ -29,6 +29,12 @@ Mode = Literal["replace", "slash", "auto"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 
+def check_mode(mode: str) -> None:
+    """Raises a ValueError if there is no such mode."""
+    if mode not in MODES:
+        raise ValueError(f"mode must be one of {', '.join(MODES)}; got {mode!r}.")
+
+
 class SplicingBackend:
     """Stands in for the Rust tokenizer inside a Transformers tokenizer; everything not defined here is the Rust one's.
 
@@ -54,8 +60,7 @@ class SplicingBackend:
         protected_ids: set[int],
         mode: Mode,
     ) -> None:
-        if mode not in MODES:
-            raise ValueError(f"mode must be one of {', '.join(MODES)}; got {mode!r}.")
+        check_mode(mode)
         self.rust = rust
         # A copy whose padding and truncation are never set: to switch those of the other off would harm other threads.
         self.bare = copy.deepcopy(rust)
