@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from .form_tokenization import FORM_VOCAB_NAME
-from .injection import PACKS_FOLDER, read_settings
+from .json_files import read_json
 from .saved_folders import (
     CONFIG_NAME,
     MASKED_LM_NAME,
     PROCESSOR_NAME,
     count_parameters,
     is_hub_name,
-    read_json,
     read_shapes,
 )
+from .saved_injector import PACKS_FOLDER, InjectorSettings
 from .word_vectors import METADATA_NAME, VECTORS_NAME
 
 MAX_WORDS_SHOWN = 10
@@ -167,8 +167,8 @@ outputs = injector(**injector.tokenizer("a text with your words", return_tensors
 
 def describe_injected(folder: Path, name: str, base_model: str | None) -> Description:
     """Describes an injected model."""
-    settings = read_settings(folder)
-    packs = {pack: read_json(folder / PACKS_FOLDER / pack / METADATA_NAME)["words"] for pack in settings["packs"]}
+    settings = InjectorSettings.load(folder)
+    packs = {pack: read_json(folder / PACKS_FOLDER / pack / METADATA_NAME)["words"] for pack in settings.packs}
     words = list(dict.fromkeys(word for pack in packs.values() for word in pack))
     code = f"""from bertram_hf import BertramEmbeddingInjector
 
@@ -176,13 +176,13 @@ injector = BertramEmbeddingInjector.from_pretrained({_quote(name)})
 outputs = injector(**injector.tokenizer("a text with your words", return_tensors="pt"))
 """
     return Description(
-        f"A {settings['model_class']} in which {len(words):,} words have input vectors of their own, induced with "
+        f"A {settings.model_class} in which {len(words):,} words have input vectors of their own, induced with "
         "BERTRAM.",
         code,
         "Transformers alone loads the model without the vectors.",
         {
-            "model": settings["model_class"],
-            "vectors stand": WHERE_VECTORS_STAND.get(settings["mode"], settings["mode"]),
+            "model": settings.model_class,
+            "vectors stand": WHERE_VECTORS_STAND[settings.mode],
             "words": len(words),
             "such as": _list_words(words),
             "packs": ", ".join(f"{pack} ({len(pack_words):,})" for pack, pack_words in packs.items()),

@@ -6,9 +6,10 @@ from typing import Any
 from huggingface_hub import EvalResult
 from huggingface_hub.utils import yaml_dump
 
+from .json_files import read_json
 from .machine_paths import hide_paths
 from .markdown_table import format_facts, format_rows, format_title
-from .saved_folders import MASKED_LM_NAME, read_json
+from .saved_folders import MASKED_LM_NAME
 
 TRAINING_NAME = "training.json"  # what a training run says of itself; each of its keys may be missing
 CONDITIONS = ("contexts", "model")  # what scores are of

@@ -1,10 +1,7 @@
 """Injection of word vectors into a model that somebody already has."""
 
-import json
 import logging
 import os
-import re
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +19,7 @@ from .hub import push_saved
 from .injected_embedding import InjectedEmbedding
 from .label_alignment import ignore_injected_labels
 from .processing_bertram import is_uncased
+from .saved_injector import SETTINGS_NAME, InjectorSettings, check_pack_name, load_packs, save_packs
 from .splicing import Mode, SplicingBackend, splice_tokenizer
 from .word_index import WordIndex, find_unusable
 from .word_vectors import DETAILS, WordVectors
@@ -30,8 +28,6 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_PACK = "default"
 MAX_LISTED = 10
-SETTINGS_NAME = "injector.json"
-PACKS_FOLDER = "word_packs"
 MISSPELT_SHARE = 0.5  # of a known word in a vector, above which the vector's word is taken for its misspelling
 # A vector whose norm is so many times above the largest or below the smallest of the vocabulary is suspicious.
 NORM_MARGIN = 2.0
@@ -166,7 +162,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
             vectors: The vectors.
             name: The pack's name. That of the vectors with which the injector was made is "default".
         """
-        _check_pack_name(name)
+        check_pack_name(name)
         pack = self._check_pack(vectors)
         if name in self.packs:
             self.remove_pack(name)
@@ -209,9 +205,11 @@ class BertramEmbeddingInjector(PreTrainedModel):
 
     def pack(self, name: str = DEFAULT_PACK) -> WordVectors:
         """Returns the vectors of a pack as they are now, which training may have changed, as the embeddings may."""
+        return self._pack(name, embedding_fingerprint(self.table.weight))
+
+    def _pack(self, name: str, fingerprint: str) -> WordVectors:
         rows = list(self.packs[name].values())
         embeddings = self.table.vectors.detach()[rows].float().cpu()
-        fingerprint = embedding_fingerprint(self.table.weight)
         return WordVectors(list(self.packs[name]), embeddings, embedding_fingerprint=fingerprint, **self._details[name])
 
     def _check_pack(self, vectors: WordVectors | Mapping[str, torch.Tensor]) -> WordVectors:
@@ -265,24 +263,20 @@ class BertramEmbeddingInjector(PreTrainedModel):
         if kwargs.pop("push_to_hub", False):
             raise ValueError("push_to_hub would upload the model without its packs. Use injector.push_to_hub(repo_id).")
         folder = Path(save_directory)
-        earlier = read_settings(folder)["packs"] if (folder / SETTINGS_NAME).is_file() else []
-        for name in earlier:
-            _check_pack_name(name)  # it is a folder to delete
+        earlier = InjectorSettings.load(folder).packs if (folder / SETTINGS_NAME).is_file() else []
         self.model.save_pretrained(folder, **kwargs)
         self.tokenizer.save_pretrained(folder)
-        for name in set(earlier) - set(self.packs):
-            shutil.rmtree(folder / PACKS_FOLDER / name, ignore_errors=True)
-        for name in self.packs:
-            self.pack(name).save_pretrained(folder / PACKS_FOLDER / name)
-        settings = {
-            "model_class": type(self.model).__name__,
-            "mode": self.mode,
-            "packs": list(self.packs),
-            "train_vectors": self.table.trainable,
-            "freeze_embeddings": not self.table.weight.requires_grad,
-            "fine_tuned": embedding_fingerprint(self.table.weight) != self._fingerprint,
-        }
-        (folder / SETTINGS_NAME).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        fingerprint = embedding_fingerprint(self.table.weight)
+        save_packs(folder, {name: self._pack(name, fingerprint) for name in self.packs}, earlier=earlier)
+        settings = InjectorSettings(
+            model_class=type(self.model).__name__,
+            mode=self.mode,
+            packs=list(self.packs),
+            train_vectors=self.table.trainable,
+            freeze_embeddings=not self.table.weight.requires_grad,
+            fine_tuned=fingerprint != self._fingerprint,
+        )
+        settings.save(folder)
 
     @classmethod
     def from_pretrained(
@@ -296,7 +290,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
         folder = Path(pretrained_model_name_or_path)
         if not folder.is_dir():
             folder = Path(snapshot_download(str(pretrained_model_name_or_path), **_hub_arguments(kwargs)))
-        name = read_settings(folder)["model_class"]
+        name = InjectorSettings.load(folder).model_class
         model_class = getattr(transformers, name, None)
         if model_class is None:
             raise ValueError(
@@ -311,34 +305,21 @@ class BertramEmbeddingInjector(PreTrainedModel):
         return push_saved(self, repo_id, private=private, token=token)
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """Returns the settings of an injector that was saved in `folder`.
-
-    Raises:
-        ValueError: If there is none.
-    """
-    if not (folder / SETTINGS_NAME).is_file():
-        raise ValueError(f"{folder} holds no injector: it has no {SETTINGS_NAME}.")
-    return json.loads((folder / SETTINGS_NAME).read_text(encoding="utf-8"))
-
-
 def inject_saved(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> BertramEmbeddingInjector:
     """Injects the packs that were saved in `folder` into a model that is already loaded."""
-    settings = read_settings(folder)
-    names = ("mode", "freeze_embeddings", "train_vectors")
-    fine_tuned = settings.get("fine_tuned", False)
+    settings = InjectorSettings.load(folder)
     injector = BertramEmbeddingInjector(
-        model, tokenizer, {}, fine_tuned=fine_tuned, **{name: settings[name] for name in names}
+        model,
+        tokenizer,
+        {},
+        settings.mode,
+        freeze_embeddings=settings.freeze_embeddings,
+        train_vectors=settings.train_vectors,
+        fine_tuned=settings.fine_tuned,
     )
-    for name in settings["packs"]:
-        _check_pack_name(name)
-        injector.add(WordVectors.from_pretrained(folder / PACKS_FOLDER / name), name)
+    for name, vectors in load_packs(folder, settings.packs).items():
+        injector.add(vectors, name)
     return injector
-
-
-def _check_pack_name(name: str) -> None:
-    if not re.fullmatch(r"\w[\w.-]*", name):
-        raise ValueError(f"A pack's name is letters, digits, '_', '-' and '.', as it becomes a folder's; got {name!r}.")
 
 
 def _strip_prefix(module: nn.Module, state_dict: dict[str, Any], prefix: str, metadata: Any) -> None:

@@ -1,4 +1,4 @@
-"""JSON files that are there whole or not at all."""
+"""JSON files, which are there whole or not at all, with an object in each."""
 
 import json
 import os
@@ -14,6 +14,16 @@ def write_json(path: Path, content: Any) -> None:
     os.replace(temporary, path)
 
 
-def read_json(path: Path) -> Any:
-    """Reads a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
+def read_json(path: Path) -> dict[str, Any]:
+    """Returns the JSON object in a file.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} must hold JSON; it cannot be read: {error}. Save the folder again.") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{path} must hold a JSON object; got {type(value).__name__}. Save the folder again.")
+    return value

@@ -1,16 +1,16 @@
 """What bertram_hf saved in a folder, read without loading weights."""
 
-import json
 import os
 from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 from safetensors import safe_open
 
-from .injection import SETTINGS_NAME
+from .json_files import read_json
+from .saved_injector import SETTINGS_NAME
 from .word_vectors import VECTORS_NAME
 
 Kind = Literal["model", "processor", "words", "injected", "masked-lm"]
@@ -71,18 +71,3 @@ def read_shapes(path: Path) -> dict[str, list[int]]:
     """Returns the shape of each tensor in a file, from its header."""
     with safe_open(path, framework="numpy") as file:
         return {key: file.get_slice(key).get_shape() for key in file.keys()}  # noqa: SIM118 (no mapping)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Returns the JSON object in a file.
-
-    Raises:
-        ValueError: If there is none.
-    """
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} must hold JSON; it cannot be read: {error}. Save the folder again.") from error
-    if not isinstance(value, dict):
-        raise ValueError(f"{path} must hold a JSON object; got {type(value).__name__}. Save the folder again.")
-    return value

@@ -9,7 +9,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 
-from .injection import BertramEmbeddingInjector, inject_saved, read_settings
+from .injection import BertramEmbeddingInjector, inject_saved
+from .saved_injector import InjectorSettings
 from .splicing import Mode
 from .word_vectors import WordVectors
 
@@ -49,7 +50,7 @@ class InjectedTransformer(Transformer):
         """
         place = (model_name_or_path, subfolder, token, cache_folder, revision, local_files_only)
         folder = Path(cls.load_dir_path(*place) or model_name_or_path)
-        read_settings(folder)  # before the encoder is loaded: is there an injector at all?
+        InjectorSettings.load(folder)  # before the encoder is loaded: is there an injector at all?
         transformer = super().load(*place, *args, **kwargs)
         transformer._install(inject_saved(folder, transformer.model, transformer.processor))
         return transformer

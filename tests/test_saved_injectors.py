@@ -8,6 +8,15 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, BertFor
 from bertram_hf import BertramEmbeddingInjector, WordVectors, embedding_fingerprint
 from bertram_hf.injection import inject_saved
 from bertram_hf.injection_policy import InjectionPolicy
+from bertram_hf.saved_injector import InjectorSettings
+
+SETTINGS = {
+    "model_class": "BertModel",
+    "mode": "slash",
+    "packs": [],
+    "train_vectors": False,
+    "freeze_embeddings": True,
+}
 
 
 def make_model():
@@ -89,12 +98,32 @@ def test_names_of_packs_that_are_no_names_delete_nothing(bert_tokenizer, tmp_pat
     victim.mkdir()
     folder.mkdir()
     name = str(victim) if name.startswith("/") else name
-    (folder / "injector.json").write_text(json.dumps({"packs": [name]}), encoding="utf-8")
+    (folder / "injector.json").write_text(json.dumps(SETTINGS | {"packs": [name]}), encoding="utf-8")
     injector = BertramEmbeddingInjector(make_model(), bert_tokenizer, make_vectors("kumquat"))
     with pytest.raises(ValueError, match="A pack's name is letters"):
         injector.save_pretrained(folder)
     assert victim.is_dir()
     assert [path.name for path in folder.iterdir()] == ["injector.json"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "injector.json must hold JSON; it cannot be read"),
+        ("[]", "injector.json must hold a JSON object; got list"),
+        (json.dumps({"mode": "slash"}), "expected model_class, packs, train_vectors, freeze_embeddings; got none"),
+        (json.dumps(SETTINGS | {"mode": "dash"}), "mode must be one of replace, slash, auto; got 'dash'"),
+    ],
+)
+def test_damaged_settings_are_named(tmp_path, content, message):
+    (tmp_path / "injector.json").write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        BertramEmbeddingInjector.from_pretrained(tmp_path)
+
+
+def test_settings_of_before_fine_tuned_was_known_are_read(tmp_path):
+    (tmp_path / "injector.json").write_text(json.dumps(SETTINGS), encoding="utf-8")
+    assert InjectorSettings.load(tmp_path) == InjectorSettings(**SETTINGS, fine_tuned=False)
 
 
 def test_saving_does_not_push_half_of_it(bert_tokenizer, tmp_path):

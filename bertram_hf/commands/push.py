@@ -12,10 +12,11 @@ from huggingface_hub.utils import filter_repo_objects
 from ..card_training import TRAINING_NAME
 from ..form_tokenization import FORM_VOCAB_NAME
 from ..hub import push_folder
-from ..injection import PACKS_FOLDER, read_settings
+from ..json_files import read_json
 from ..machine_paths import hide_paths
 from ..model_card import CARD_NAME
-from ..saved_folders import CONFIG_NAME, PROCESSOR_NAME, find_kind, is_hub_name, read_json
+from ..saved_folders import CONFIG_NAME, PROCESSOR_NAME, find_kind, is_hub_name
+from ..saved_injector import PACKS_FOLDER, InjectorSettings
 from ..word_vectors import METADATA_NAME, VECTORS_NAME
 
 # What a training run leaves beside the model, and hidden files. "*" stands for "/" too.
@@ -108,7 +109,7 @@ def check_folder(folder: Path, *, allow_local_encoder: bool = False) -> list[str
         fix = "Train it again with `bertram masked-lm`, in a new folder."
         _check_files(folder, [CONFIG_NAME, "model*.safetensors", "tokenizer_config.json"], fix)
     else:
-        packs = [f"{PACKS_FOLDER}/{pack}" for pack in read_settings(folder)["packs"]]
+        packs = [f"{PACKS_FOLDER}/{pack}" for pack in InjectorSettings.load(folder).packs]
         names = [f"{pack}/{name}" for pack in packs for name in (VECTORS_NAME, METADATA_NAME)]
         fix = "Save the injector again with `injector.save_pretrained`."
         _check_files(folder, [CONFIG_NAME, "model*.safetensors", "tokenizer_config.json", *names], fix)
