@@ -18,7 +18,7 @@ from .embedding_space import embedding_fingerprint
 from .hub import push_saved
 from .injected_embedding import InjectedEmbedding
 from .label_alignment import ignore_injected_labels
-from .processing_bertram import is_uncased
+from .plain_tokens import is_uncased
 from .saved_injector import SETTINGS_NAME, InjectorSettings, check_pack_name, load_packs, save_packs
 from .splicing import Mode, SplicingBackend, splice_tokenizer
 from .word_index import WordIndex, find_unusable

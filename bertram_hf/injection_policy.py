@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from transformers import PreTrainedTokenizerBase
 
 from .pieces import PieceReader
-from .processing_bertram import is_uncased
+from .plain_tokens import is_uncased
 from .rare_words import count_noun, normalize_counts, normalize_spelling
 from .word_index import WordIndex, find_unusable
 from .word_vectors import WordVectors

@@ -27,6 +27,7 @@ from transformers import (
     set_seed,
 )
 
+from .bertram_trainer import last_whole_checkpoint, only_item
 from .embedding_space import embedding_fingerprint
 from .json_files import write_json
 from .machine_paths import hide_paths
@@ -35,7 +36,6 @@ from .masked_lm_head import MaskedTokenModel, add_masked_lm_head
 from .masked_lm_text import prepare_text
 from .pieces import CONTINUES_WORD, PieceReader
 from .saved_folders import MASKED_LM_NAME
-from .training_stage import last_whole_checkpoint, only_item
 from .version import installed_versions
 from .word_families import word_family
 

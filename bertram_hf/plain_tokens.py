@@ -1,4 +1,4 @@
-"""Text as tokens and nothing else."""
+"""What is asked of every tokenizer: text as tokens and nothing else, the tokens at its ends, whether case is read."""
 
 from collections.abc import Sequence
 
@@ -30,3 +30,11 @@ def end_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
     if first is None or last is None:
         raise ValueError(f"{type(tokenizer).__name__} has no CLS and SEP (or BOS and EOS) token; give it both.")
     return first, last
+
+
+def is_uncased(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether the tokenizer lower-cases its input."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return bool(getattr(tokenizer, "do_lower_case", False))
+    return backend.normalizer is not None and backend.normalizer.normalize_str("A").strip() == "a"

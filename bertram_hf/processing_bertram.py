@@ -14,7 +14,7 @@ from transformers.utils import cached_file
 from .context_cutting import Parts, cut_as_released, cut_at_word, tokenize_parts
 from .form_tokenization import FORM_VOCAB_NAME, NO_UNIT, FormTokenizer
 from .look_alikes import LOOK_ALIKES_NAME, LookAlikes
-from .plain_tokens import end_ids
+from .plain_tokens import end_ids, is_uncased
 from .word_matching import check_contexts, check_word, normalize_text, truncation_span
 
 logger = logging.getLogger(__name__)
@@ -348,14 +348,6 @@ class BertramProcessor(ProcessorMixin):
             if path is not None:
                 processor_dict[argument] = part.from_file(path)
         return processor_dict, unused
-
-
-def is_uncased(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether the tokenizer lower-cases its input."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None:
-        return bool(getattr(tokenizer, "do_lower_case", False))
-    return backend.normalizer is not None and backend.normalizer.normalize_str("A").strip() == "a"
 
 
 def pad_rows(rows: Sequence[Sequence[int]], pad_id: int) -> torch.Tensor:

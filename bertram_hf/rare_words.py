@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from .pieces import PieceReader
-from .processing_bertram import is_uncased
+from .plain_tokens import is_uncased
 from .text_table import format_columns
 from .word_matching import normalize_text, replace_surrogates
 

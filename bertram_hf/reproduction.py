@@ -18,8 +18,8 @@ from .corpus import read_counts
 from .evaluated_systems import ORIGINAL, PIECES, PLAIN, EvaluatedSystem, VectorSource, name_model
 from .evaluation_recipe import EvaluationRecipe, RarifiedTask
 from .intrinsic_tasks import rate_similarity, recover_misspelt, recover_words
+from .plain_tokens import is_uncased
 from .processes import join_processes
-from .processing_bertram import is_uncased
 from .rarified_tables import write_accuracies
 from .rarified_task import RarifiedEvaluation
 from .result_rows import ResultRows, add_options, file_name

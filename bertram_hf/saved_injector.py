@@ -52,7 +52,9 @@ class InjectorSettings:
         names = [field.name for field in fields(cls)]
         missing = [name for name in names if name not in found and name != "fine_tuned"]
         if missing:
-            raise ValueError(f"{path}: expected {', '.join(missing)}; got none. Save the injector again, in a new folder.")
+            raise ValueError(
+                f"{path}: expected {', '.join(missing)}; got none. Save the injector again, in a new folder."
+            )
         settings = cls(**{name: found[name] for name in names if name in found})
         check_mode(settings.mode)
         for name in settings.packs:

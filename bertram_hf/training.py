@@ -7,15 +7,16 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from transformers import AutoModel, AutoTokenizer, set_seed
 
+from .bertram_trainer import heldout_batches
 from .configuration_bertram import BertramConfig, preset_fields
-from .encoded_contexts import EncodedContexts
-from .feature_cache import READS_FORM, cache_features
+from .feature_cache import READS_FORM
 from .form_tokenization import FormTokenizer
 from .induction import encode_words
 from .look_alike_training import FITTING_VERSION, LookAlikeSettings, fit_look_alikes
@@ -25,12 +26,13 @@ from .pieces import PieceReader
 from .processes import join_processes
 from .processing_bertram import BertramProcessor
 from .ridge_start import start_from_ridge
+from .stage_inputs import make_inputs
 from .training_batches import InputMaker, count_repetitions
-from .training_data import ContextsOf, TrainingData, prepare_data, vocabulary_words
+from .training_data import TrainingData, prepare_data, vocabulary_words
 from .training_parts import NETWORK_FIELDS, context_part, form_part, fuse, replace_fields
 from .training_recipe import Recipe
 from .training_record import finish_system
-from .training_stage import StageSettings, heldout_batches, read_record, train_stage, write_record
+from .training_stage import StageSettings, read_record, train_stage, write_record
 from .weight_hashing import hash_model
 from .word_families import word_family
 
@@ -75,6 +77,7 @@ class TrainingRun:
             self.data: TrainingData = prepare_data(
                 recipe, self.encoder, self.tokenizer, show_progress=self.show_progress
             )
+        self._make_inputs = partial(make_inputs, data=self.data, recipe=recipe, show_progress=self.show_progress)
         self._encoder_hash = hash_model(self.encoder)
 
     def train(self) -> dict[str, Path]:
@@ -283,69 +286,6 @@ class TrainingRun:
             heldout=heldout,
             seed=recipe.seed,
         )
-
-    def _make_inputs(
-        self,
-        model: BertramModel,
-        processor: BertramProcessor,
-        settings: StageSettings,
-        *,
-        words: Sequence[str] | None = None,
-        forms: torch.Tensor | None = None,
-    ) -> list[InputMaker]:
-        """Returns what makes a stage's inputs: of training words and, if there are any, of development words.
-
-        Args:
-            model: The model, which has the frozen parts whose outputs are cached.
-            processor: Its processor.
-            settings: How the stage is trained.
-            words: Some of the training words; all by default.
-            forms: (W, H), form vectors of all training words, in place of the model's own.
-        """
-        recipe, config = self.recipe, model.config
-        reads_form = config.mode in READS_FORM
-        train, development = (
-            self._encode(processor, words, name, with_contexts=config.has_context)
-            for words, name in ((words or self.data.train, "train"), (self.data.development, "development"))
-        )
-        if forms is not None:  # a word may have lost all its contexts
-            row_of = {word: row for row, word in enumerate(self.data.train)}
-            forms = forms[[row_of[word] for word in train.words]]
-        targets = self.data.targets
-        can_cache = config.freeze_encoder and (config.freeze_form or not reads_form)
-        features: list[np.ndarray | None] = [None, None]
-        if config.has_context and settings.cache and can_cache:
-            features = [
-                cache_features(
-                    model,
-                    processor,
-                    contexts,
-                    recipe.features or self.output / "features",
-                    dtype=settings.cache_dtype,  # type: ignore[arg-type]
-                    form_embeddings=forms if contexts is train and reads_form else None,
-                    form_dropout=settings.cached_form_dropout and contexts is train,
-                    seed=recipe.seed,
-                    show_progress=self.show_progress,
-                )
-                for contexts in (train, development)
-            ]
-        return [
-            InputMaker(processor, contexts, torch.stack([targets[word] for word in contexts.words]), feature, form)
-            for contexts, feature, form in zip((train, development), features, (forms, None), strict=True)
-            if len(contexts.words)
-        ]
-
-    def _encode(
-        self, processor: BertramProcessor, words: Sequence[str], name: str, *, with_contexts: bool
-    ) -> EncodedContexts:
-        """Tokenises the contexts of words; for the form stage, words alone."""
-        if not with_contexts or not words:
-            return EncodedContexts.without_contexts(words)
-        folder = self.output / "tokens" / f"{name}-{processor.prefix}"
-        with self.process.main_process_first():
-            return EncodedContexts.build(
-                processor, ContextsOf(words, self.data.contexts), folder, show_progress=self.show_progress
-            )
 
     def _fingerprint(
         self,

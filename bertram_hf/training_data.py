@@ -17,7 +17,7 @@ from .corpus import CorpusSummary, build_corpus, load_contexts
 from .embedding_space import embedding_fingerprint
 from .one_token_approximation import approximate_vectors
 from .pieces import PieceReader
-from .processing_bertram import is_uncased
+from .plain_tokens import is_uncased
 from .rare_words import normalize_spelling
 from .training_recipe import CorpusSource, Recipe
 from .word_families import drop_families, split_by_family, word_family

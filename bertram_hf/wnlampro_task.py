@@ -19,7 +19,7 @@ from .markdown_table import format_rows
 from .masked_lm import train_masked_lm_head
 from .paired_scores import SIGNIFICANCE, mark_best
 from .pieces import PieceReader
-from .processing_bertram import is_uncased
+from .plain_tokens import is_uncased
 from .rare_words import normalize_spelling
 from .result_rows import ResultRows
 from .saved_folders import MASKED_LM_NAME

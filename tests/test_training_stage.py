@@ -9,15 +9,17 @@ from safetensors.torch import load_file
 from tiny_training import prepare_stage, small_stage
 
 from bertram_hf import BertramModel
+from bertram_hf.bertram_trainer import BertramTrainer, last_whole_checkpoint
 from bertram_hf.training_batches import WordBatches
-from bertram_hf.training_stage import BertramTrainer, last_whole_checkpoint, read_record, train_stage
+from bertram_hf.training_stage import read_record, train_stage
 
 # Trains until a number of steps is done, then gets kill -9.
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from tiny_training import prepare_stage, small_stage
-from bertram_hf.training_stage import BertramTrainer, train_stage
+from bertram_hf.bertram_trainer import BertramTrainer
+from bertram_hf.training_stage import train_stage
 folder, last_step, mode = sys.argv[2], int(sys.argv[3]), sys.argv[4]
 
 def compute_loss(self, *args, compute=BertramTrainer.compute_loss, **kwargs):

@@ -12,11 +12,12 @@ from tiny_models import FAMILIES, ORIGINAL
 from transformers import AutoConfig, AutoModel, AutoProcessor, BertTokenizer
 
 from bertram_hf import BertramModel, BertramProcessor, induce_vectors
+from bertram_hf.bertram_trainer import heldout_batches
 from bertram_hf.encoded_contexts import EncodedContexts
 from bertram_hf.feature_cache import cache_features
 from bertram_hf.form_tokenization import FormTokenizer
 from bertram_hf.training_batches import InputMaker
-from bertram_hf.training_stage import StageSettings, heldout_batches
+from bertram_hf.training_stage import StageSettings
 
 NOUNS = re.findall(
     r"\w+",

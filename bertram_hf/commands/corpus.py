@@ -8,7 +8,7 @@ from typing import Any
 from transformers import AutoTokenizer
 
 from ..corpus import build_corpus
-from ..processing_bertram import is_uncased
+from ..plain_tokens import is_uncased
 from ..word_files import read_word_file
 
 
