@@ -25,9 +25,13 @@ def read_masked_lm_training(folder: Path) -> dict[str, Any]:
     """Returns the record of a masked-LM head in the form of `read_training`."""
     record = hide_paths(read_json(folder / MASKED_LM_NAME))
     text, settings = record["text"], record["settings"]
+    data = f"{text['num_texts']:,} texts, {text['num_tokens']:,} tokens."
+    unmasked = settings.pop("heldout_words", [])
+    if unmasked:
+        data += f" Never masked: {len(unmasked):,} held-out words with their families ({MASKED_LM_NAME} lists them)."
     scores = {"before training": record["before"], "after training": record["after"]}
     return {
-        "data": {"description": f"{text['num_texts']:,} texts, {text['num_tokens']:,} tokens."},
+        "data": {"description": data},
         "versions": record.get("versions"),
         "seed": settings["seed"],
         "command": record.get("command"),

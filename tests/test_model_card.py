@@ -225,13 +225,15 @@ def test_code_of_an_injected_model_card_runs(bert_tokenizer, tmp_path, monkeypat
 def test_card_of_a_masked_language_model_says_how_good_it_is(tmp_path, monkeypatch):
     folder = tmp_path / "my-masked-lm"
     options = {"max_steps": 2, "batch_size": 8, "max_length": 24, "device": "cpu", "show_progress": False}
+    options["heldout_words"] = ["red", "small"]
     encoder = write_encoder(tmp_path / "encoder")
     record = train_masked_lm_head(encoder, make_sentences(), folder, command=f"bertram reproduce {encoder}", **options)
     path = write_card(folder, base_model="user/bert", language=["en"])
     text = path.read_text(encoding="utf-8")
     assert "| model | perplexity | accuracy | num tokens |" in text
     assert f"| after training | {record.after.perplexity:.4g} | {record.after.accuracy:.4g} |" in text
-    assert f"400 texts, {record.text['num_tokens']:,} tokens." in text
+    assert f"400 texts, {record.text['num_tokens']:,} tokens. Never masked: 2 held-out words" in text
+    assert "heldout_words" not in text
     assert "bertram reproduce encoder\n" in text
     assert str(tmp_path) not in text
     header = read_header(path)
