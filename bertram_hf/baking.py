@@ -8,6 +8,7 @@ from tokenizers import AddedToken
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .word_matching import normalize_text
+from .word_runs import has_unspaced
 
 if TYPE_CHECKING:
     from .injection import BertramEmbeddingInjector
@@ -95,7 +96,8 @@ def _plain_copy(injector: "BertramEmbeddingInjector") -> PreTrainedModel:
 def _added_token(word: str, is_byte_level: bool, ignore_case: bool, style: TokenStyle) -> AddedToken:
     if style == "released":
         return AddedToken(f"<BERTRAM:{word}>", lstrip=is_byte_level, normalized=False)
-    return AddedToken(word, single_word=True, lstrip=is_byte_level, normalized=ignore_case)
+    is_spaced = not (has_unspaced(word[0]) or has_unspaced(word[-1]))
+    return AddedToken(word, single_word=is_spaced, lstrip=is_byte_level, normalized=ignore_case)
 
 
 def _resize(model: PreTrainedModel, size: int) -> None:

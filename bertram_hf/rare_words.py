@@ -1,7 +1,6 @@
 """Which words a tokenizer breaks up or a corpus rarely has."""
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
@@ -15,6 +14,7 @@ from .pieces import PieceReader
 from .plain_tokens import is_uncased
 from .text_table import format_columns
 from .word_matching import normalize_text, replace_surrogates
+from .word_runs import spaced_run, unspaced_character
 
 NUM_ROWS_SHOWN = 20
 SECONDS_BEFORE_PROGRESS = 3
@@ -121,8 +121,8 @@ def find_rare_words(
     - Underscores around a word are markup: "_kumquat_" is "kumquat".
     - Tokens without a letter are skipped and counted.
     - If the tokenizer ignores case, words are lower-cased; else "Kumquat" and "kumquat" are two words.
-
-    Text that puts no spaces between words (Chinese, Thai) must be split into words before.
+    - Where words have no spaces between them (Chinese, Japanese, Thai), each character is a word. To find rare words
+      there, split the text into words before, with spaces.
 
     The texts are read once; what is kept grows with the number of different words only.
 
@@ -203,12 +203,10 @@ def split_words(text: str) -> Iterator[str]:
 
 @cache
 def _word_pattern() -> re.Pattern[str]:
-    # \w does not hold combining marks, without which Hindi words would fall apart. They have a class of their own: one
-    # class of both would be many times slower.
-    marks = "".join(c for c in map(chr, range(0x20000)) if unicodedata.category(c).startswith("M"))
-    run = rf"\w+(?:[{marks}]+\w*)*"
+    run = spaced_run()
     # At most four hyphens, so that a long chain of them takes linear time.
-    return re.compile(rf"(?P<word>{run}(?:(?:-{run}){{0,3}}-(?=\d){run})?)(?P<negation>(?<=[nN])['’][tT](?!\w))?")
+    word = rf"(?P<word>{run}(?:(?:-{run}){{0,3}}-(?=\d){run})?|{unspaced_character()})"
+    return re.compile(rf"{word}(?P<negation>(?<=[nN])['’][tT](?!\w))?")
 
 
 def _read_texts(texts: Iterable[Any], text_column: str | Sequence[str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ import xxhash
 from .corpus_files import RunWriter, part_of
 from .corpus_settings import CorpusSettings
 from .word_matching import WordPattern
+from .word_runs import run_pattern
 from .word_scanning import fold_case, is_counted, sampling_pattern
 
 MAX_ROWS = 1 << 17  # of sampled sentences in memory, before they are written out
@@ -175,13 +176,13 @@ class TermFinder:
         self._patterns = {term: WordPattern(term, ignore_case=ignore_case) for term in terms}
         self._by_run: dict[str, list[str]] = defaultdict(list)
         for term in terms:
-            run = re.search(r"\w+", term)
+            run = run_pattern(term).search(term)
             self._by_run[run.group() if run else ""].append(term)
 
     def find(self, sentence: str, folded: str) -> list[tuple[str, int, int]]:
         """Returns the terms in a sentence: each with its first position and how often it occurs."""
         found = []
-        for run in sorted(self._by_run.keys() & {"", *re.findall(r"\w+", folded)}):
+        for run in sorted(self._by_run.keys() & {"", *run_pattern(folded).findall(folded)}):
             for term in self._by_run[run]:
                 segments = self._patterns[term].split(sentence)
                 if len(segments) > 1:

@@ -1,6 +1,5 @@
 """Finding the words of a dictionary in raw text."""
 
-import re
 import unicodedata
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
@@ -8,8 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from .word_matching import WholeWord, WordError, check_word, fold_marks, normalize_text
-
-RUN = re.compile(r"\w+")
+from .word_runs import run_pattern
 
 
 class WordMatch(NamedTuple):
@@ -37,7 +35,8 @@ class _Form:
 class WordIndex:
     """Finds words at word boundaries; of several that fit, the leftmost and then the longest.
 
-    A word is found by its first run of letters in a dictionary, so that more words do not cost more.
+    A word is found by its first run of letters in a dictionary, or its first character where words have no spaces
+    between them, so that more words do not cost more.
 
     Args:
         ignore_case: Whether "Kumquat" is "kumquat".
@@ -84,9 +83,10 @@ class WordIndex:
     def find(self, text: str) -> list[WordMatch]:
         """Returns the words in `text`, which do not overlap, from left to right."""
         folded = self._fold(text)
-        if not self._by_symbol and self._by_run.keys().isdisjoint(RUN.findall(folded)):
+        pattern = run_pattern(folded)
+        if not self._by_symbol and self._by_run.keys().isdisjoint(pattern.findall(folded)):
             return []
-        places = [(run.start(), self._by_run.get(run.group(), ())) for run in RUN.finditer(folded)]
+        places = [(run.start(), self._by_run.get(run.group(), ())) for run in pattern.finditer(folded)]
         if self._by_symbol:
             places += [(i, self._by_symbol.get(character, ())) for i, character in enumerate(folded)]
             places.sort(key=lambda place: place[0])
@@ -113,7 +113,7 @@ class WordIndex:
 
     def _place(self, text: str) -> tuple[dict[str, list[_Form]], str, int]:
         """Returns the table and key under which a spelling is kept, and where in it the key stands."""
-        run = RUN.search(text)
+        run = run_pattern(text).search(text)
         return (self._by_run, run.group(), run.start()) if run else (self._by_symbol, text[0], 0)
 
 

@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
+from .word_runs import SPACED, has_unspaced, is_mark, is_word_character
+
 # Marks that look the same: hyphens, one at which no line may break; the apostrophe of typesetters.
 SAME_MARKS = {"-": "\u2010\u2011", "'": "\u2019"}
 TO_PLAIN_MARK = {ord(mark): plain for plain, marks in SAME_MARKS.items() for mark in marks}
@@ -22,8 +24,9 @@ class WholeWord:
     """Matches one spelling as a whole word.
 
     A boundary is asked for only where the spelling begins or ends with a letter, digit, mark or underscore, so that
-    "C++" and ".NET" can be words. White space inside it matches any white space, a hyphen or apostrophe also those of
-    Unicode that look the same.
+    "C++" and ".NET" can be words. Characters of scripts that put no spaces between words, such as Chinese, need none,
+    nor does what stands beside them. White space inside the spelling matches any white space, a hyphen or apostrophe
+    also those of Unicode that look the same.
 
     Args:
         spelling: The word or term, taken as it is: accents are neither composed nor decomposed.
@@ -32,16 +35,20 @@ class WholeWord:
     Example:
         >>> [match.span() for match in WholeWord("C++").find_all("C++, C+++ and XC++")]
         [(0, 3), (5, 8)]
+        >>> [match.span() for match in WholeWord("金桔").find_all("我喜欢金桔的味道")]
+        [(3, 5)]
     """
 
     def __init__(self, spelling: str, *, ignore_case: bool = False) -> None:
         parts = fold_marks(spelling).split()
-        self.starts_inside, self.ends_inside = is_word_character(parts[0][0]), is_word_character(parts[-1][-1])
+        first, last = parts[0][0], parts[-1][-1]
+        self.starts_inside, self.ends_inside = is_word_character(first), is_word_character(last)
+        self.starts_unspaced, self.ends_unspaced = has_unspaced(first), has_unspaced(last)
         body = r"\s+".join(map(re.escape, parts))
         for plain, marks in SAME_MARKS.items():
             body = body.replace(re.escape(plain), f"[{plain}{marks}]")
-        before = r"(?<!\w)" if self.starts_inside else ""
-        after = r"(?!\w)" if self.ends_inside else ""
+        before = f"(?<!{SPACED})" if self.starts_inside and not self.starts_unspaced else ""
+        after = f"(?!{SPACED})" if self.ends_inside and not self.ends_unspaced else ""
         self.pattern = re.compile(before + body + after, re.IGNORECASE if ignore_case else 0)
 
     def find_all(self, text: str) -> Iterator[re.Match[str]]:
@@ -55,8 +62,16 @@ class WholeWord:
 
     def _touches_mark(self, text: str, match: re.Match[str]) -> bool:
         """Whether a combining mark, which is no \\w, joins the match to a longer word; Hindi would fall apart."""
-        follows_mark = self.starts_inside and is_mark(text[match.start() - 1 : match.start()])
-        return follows_mark or (self.ends_inside and is_mark(text[match.end() : match.end() + 1]))
+        following = text[match.end() : match.end() + 1]
+        # A mark of a script without spaces belongs to the character of that script before it, or to none.
+        if self.ends_inside and is_mark(following) and (self.ends_unspaced or not has_unspaced(following)):
+            return True
+        if not self.starts_inside or self.starts_unspaced:
+            return False
+        start = match.start()
+        while is_mark(text[max(0, start - 1) : start]) and not has_unspaced(text[start - 1]):
+            start -= 1
+        return start < match.start() and not has_unspaced(text[max(0, start - 1) : start])
 
 
 class WordPattern(WholeWord):
@@ -82,16 +97,6 @@ class WordPattern(WholeWord):
             segments.append(text[end : match.start()])
             end = match.end()
         return [*segments, text[end:]]
-
-
-def is_mark(character: str) -> bool:
-    """Whether `character` is a combining mark; the empty string is none."""
-    return character != "" and unicodedata.category(character).startswith("M")
-
-
-def is_word_character(character: str) -> bool:
-    """Whether `character` is part of words: a letter, digit, underscore or combining mark."""
-    return character.isalnum() or character == "_" or is_mark(character)
 
 
 def normalize_text(text: str) -> str:

@@ -1,10 +1,10 @@
 """Finding the words of `split_words` in long text, many times faster than one by one."""
 
 import re
-import unicodedata
 from functools import cache
 
 from .rare_words import split_words
+from .word_runs import SPACED, UNSPACED, has_unspaced, marks_class, spaced_marks_class, spaced_run, unspaced_character
 
 MAX_WORD_LENGTH = 100
 
@@ -16,17 +16,18 @@ def _tokens_of(run: str) -> str:
 
 
 PLAIN_TOKEN = re.compile(_tokens_of(r"\w+"))
+UNMARKED_TOKEN = re.compile(rf"{_tokens_of(f'{SPACED}+')}|[{UNSPACED}]")
 BEYOND_COMMON = re.compile("[\U00010000-\U0010ffff]")
 
 
 def counting_pattern(text: str) -> re.Pattern[str]:
     """Returns a pattern whose matches hold all that `split_words` looks at, so it can go through them later."""
-    return _marked_token() if has_mark(text) else PLAIN_TOKEN
+    return _marked_token() if has_mark(text) else _unmarked_token(text)
 
 
 def sampling_pattern(text: str) -> re.Pattern[str]:
     """As for counting; but where a combining mark leads, the processor sees no word, so neither must the sampler."""
-    return _marked_token_or_orphan() if has_mark(text) else PLAIN_TOKEN
+    return _marked_token_or_orphan() if has_mark(text) else _unmarked_token(text)
 
 
 def is_counted(word: str) -> bool:
@@ -54,10 +55,13 @@ def has_mark(text: str) -> bool:
     )
 
 
+def _unmarked_token(text: str) -> re.Pattern[str]:
+    return UNMARKED_TOKEN if has_unspaced(text) else PLAIN_TOKEN
+
+
 @cache
 def _mark() -> re.Pattern[str]:
-    marks = "".join(c for c in map(chr, range(0x20000)) if unicodedata.category(c).startswith("M"))
-    return re.compile(f"[{marks}]")
+    return re.compile(marks_class())
 
 
 @cache
@@ -68,10 +72,9 @@ def _common_mark() -> re.Pattern[str]:
 
 @cache
 def _marked_token() -> re.Pattern[str]:
-    return re.compile(_tokens_of(rf"\w+(?:{_mark().pattern}+\w*)*"))
+    return re.compile(f"{_tokens_of(spaced_run())}|{unspaced_character()}")
 
 
 @cache
 def _marked_token_or_orphan() -> re.Pattern[str]:
-    mark = _mark().pattern
-    return re.compile(rf"{_marked_token().pattern}|{mark}+\w+(?:{mark}+\w*)*")
+    return re.compile(f"{_marked_token().pattern}|{spaced_marks_class()}+{spaced_run()}")

@@ -119,7 +119,7 @@ def test_long_sentence_becomes_a_window_around_the_word(tmp_path):
     assert samples["w199x"] == [" ".join(words[150:])]
 
 
-@given(st.text(st.sampled_from("aN't-19_ é\u0301\u0939\u093f’İ"), max_size=30))
+@given(st.text(st.sampled_from("aN't-19_ é\u0301\u0939\u093f’İ金ペท\u0e35"), max_size=30))
 def test_tokens_hold_the_words_of_split_words(text):
     text = normalize_text(text)
     tokens = counting_pattern(text).findall(text)

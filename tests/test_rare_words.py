@@ -38,6 +38,9 @@ def sentencepiece_tokenizer():
         ("kumquat's don't DIDN’T l'homme", ["kumquat", "s", "l", "homme"]),
         ("'quoted' (kumquat)_emphasis_ __ snake_case", ["quoted", "kumquat", "emphasis", "snake_case"]),
         ("हिन्दी शब्द", ["हिन्दी", "शब्द"]),
+        ("我的iPhone很好。", ["我", "的", "iPhone", "很", "好"]),
+        ("赤いペン", ["赤", "い", "ペン"]),
+        ("ส้มจี๊ด 100฿", ["ส้", "ม", "จี๊", "ด", "100"]),
         ("cafe\u0301", ["café"]),
         ("bad \ud800 surrogate", ["bad", "surrogate"]),
         ("", []),
@@ -47,7 +50,7 @@ def test_words_are_cut_as_documented(text, words):
     assert list(split_words(text)) == words
 
 
-@given(st.lists(st.sampled_from([*"ab1é- '’.\ud800", "q\u0301", "नि", "1\u0301"]), max_size=30))
+@given(st.lists(st.sampled_from([*"ab1é- '’.\ud800", "q\u0301", "नि", "1\u0301", "金", "จี๊", "\u0e34"]), max_size=30))
 def test_each_word_is_found_again_by_the_processors_matching(characters):
     text = "".join(characters)
     composed = unicodedata.normalize("NFC", text.replace("\ud800", "\ufffd"))

@@ -2,11 +2,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tiny_corpus import make_settings
 
 pytest.importorskip("datatrove")
 
 from bertram_hf.sentence_sampling import SentenceSampler, add_to_sketch, estimate_distinct
+from bertram_hf.word_matching import WordPattern, normalize_text
 
 
 def test_samples_are_uniform_over_different_sentences_and_independent():
@@ -27,6 +30,19 @@ def test_samples_are_uniform_over_different_sentences_and_independent():
     chi_square = sum((drawn[sentence] - expected) ** 2 / expected for sentence in sentences)
     assert chi_square < 43.8  # 99.9 % of 19 degrees of freedom
     assert 200 < both < 300  # 1.25 of 5 are common to two independent samples
+
+
+@given(st.lists(st.sampled_from([*"ab1 ペ金桔ท", "\u0e35", "q\u0301", "नि", "\u0301"]), min_size=1, max_size=12))
+def test_sentences_are_found_for_the_words_that_the_processor_finds(characters):
+    sentence = normalize_text("".join(characters))
+    words = ["a", "ab", "ペ", "ペa", "金", "金桔", "a金", "ท", "ทท", "ที", "q\u0301", "นि"]
+    words = [normalize_text(word) for word in words]
+    writer = MemoryWriter()
+    sampler = SentenceSampler(words, make_settings(max_contexts=5, num_parts=1, min_sentence_words=0), writer)
+    sampler.add(sentence)
+    sampler.flush()
+    found = {words[row] for row in writer.texts_by_id()}
+    assert found == {word for word in words if len(WordPattern(word, ignore_case=True).split(sentence)) > 1}
 
 
 class MemoryWriter:

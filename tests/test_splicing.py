@@ -51,6 +51,9 @@ def rows(encoding):
         ("the covid-19 year, covid-1", [3]),
         ("in C++.", [4]),
         ("東京 tower 😀 😀", [6, 7, 7]),
+        ("私は東京に住む", [6]),  # no spaces between words
+        ("東方京都", []),
+        ("我的kumquat很好", [0]),
         ("", []),
         ("kumquat kumquat", [0, 0]),
     ],
@@ -58,6 +61,14 @@ def rows(encoding):
 def test_words_are_found_where_a_reader_sees_them(plain, text, expected):
     assert rows(splice(plain)(text)) == expected
     assert rows(splice(plain, "slash")(text)) == expected
+
+
+def test_what_stands_beside_a_word_without_spaces_keeps_its_tokens(bert_tokenizer):
+    text = "的kumquat的東京的"
+    encoding = splice(bert_tokenizer)(text, return_offsets_mapping=True)
+    assert [text[start:end] for start, end in encoding["offset_mapping"]][1:-1] == ["的", "kumquat", "的", "東京", "的"]
+    assert rows(encoding) == [0, 6]
+    assert len(encoding["input_ids"]) == 7
 
 
 def test_case_follows_the_tokenizer(bert_tokenizer, roberta_tokenizer):

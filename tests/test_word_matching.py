@@ -49,6 +49,17 @@ def test_truncation_equals_the_released_loop(data):
         ("क", "किताब", False),
         ("किताब", "यह किताब है", True),
         ("東京", "東京 tower", True),
+        ("金桔", "我喜欢金桔的味道", True),
+        ("金桔", "黄金与桔子", False),
+        ("きんかん", "庭のきんかんが実る", True),
+        ("ペン", "赤いペンで書く", True),
+        ("ペン", "ペンキを塗る", False),  # Katakana words are runs
+        ("iPhone", "我的iPhone很好", True),
+        ("iPhone", "我的iPhones很好", False),
+        ("iPhone手机", "我的iPhone手机很好", True),
+        ("ส้ม", "ฉันชอบส้มจี๊ด", True),
+        ("จี", "ส้มจี๊ด", False),  # a tone mark follows
+        ("iPhone", "ที่iPhone", True),
         ("😀", "so 😀 happy", True),
         ("ÜBER", "über alles", True),
         ("[MASK]", "a [MASK] there", True),
@@ -76,6 +87,7 @@ def test_a_match_at_a_position_is_one_of_all_matches():
     for position in range(len(text)):
         match = whole_word.match_at(text, position)
         assert (match is not None) == (position in (0, 14))
+    assert WholeWord("桔的").match_at("金桔的味道", 1).span() == (1, 3)
     assert WholeWord("नम").match_at("नमस्ते", 0) is None
     assert WholeWord("कि").match_at("कि ताब", 0).span() == (0, 2)
     assert WholeWord("क").match_at("कि", 0) is None  # a mark follows, which \w does not hold
