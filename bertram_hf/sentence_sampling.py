@@ -11,9 +11,9 @@ import xxhash
 
 from .corpus_files import RunWriter, part_of
 from .corpus_settings import CorpusSettings
-from .word_matching import WordPattern
+from .word_matching import WordPattern, fold_case
 from .word_runs import run_pattern
-from .word_scanning import fold_case, is_counted, sampling_pattern
+from .word_scanning import is_counted, sampling_pattern
 
 MAX_ROWS = 1 << 17  # of sampled sentences in memory, before they are written out
 MAX_CHARACTERS = 1 << 24

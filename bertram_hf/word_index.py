@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from .word_matching import WholeWord, WordError, check_word, fold_marks, normalize_text
+from .word_matching import WholeWord, WordError, check_word, fold_case, fold_marks, normalize_text
 from .word_runs import run_pattern
 
 
@@ -103,13 +103,7 @@ class WordIndex:
         return found
 
     def _fold(self, text: str) -> str:
-        """Lower-cases, if case is ignored, without moving any character."""
-        if not self.ignore_case:
-            return text
-        lowered = text.lower()
-        if len(lowered) == len(text):
-            return lowered
-        return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)  # "İ" becomes two characters
+        return fold_case(text) if self.ignore_case else text
 
     def _place(self, text: str) -> tuple[dict[str, list[_Form]], str, int]:
         """Returns the table and key under which a spelling is kept, and where in it the key stands."""

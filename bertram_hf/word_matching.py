@@ -104,6 +104,17 @@ def normalize_text(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
+def fold_case(text: str) -> str:
+    """Lower-cases without moving any character: those that would become two stay as they are.
+
+    Example:
+        >>> fold_case("İS")
+        'İs'
+    """
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
 def fold_marks(text: str) -> str:
     """Writes hyphens as "-" and apostrophes as "'"."""
     return text.translate(TO_PLAIN_MARK)

@@ -35,17 +35,6 @@ def is_counted(word: str) -> bool:
     return list(split_words(word)) == [word] and any(map(str.isalpha, word)) and len(word) <= MAX_WORD_LENGTH
 
 
-def fold_case(text: str) -> str:
-    """Lower-cases without moving any character: those that would become two stay as they are.
-
-    Example:
-        >>> fold_case("İS")
-        'İs'
-    """
-    lowered = text.lower()
-    return lowered if len(lowered) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
-
-
 def has_mark(text: str) -> bool:
     """Whether a text holds a combining mark, which makes a slower pattern necessary."""
     if text.isascii():
