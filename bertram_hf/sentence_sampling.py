@@ -11,7 +11,7 @@ import xxhash
 
 from .corpus_files import RunWriter, part_of
 from .corpus_settings import CorpusSettings
-from .word_matching import WordPattern, fold_case
+from .word_matching import WordPattern, fixed_beginning, fold_case
 from .word_runs import run_pattern
 from .word_scanning import is_counted, sampling_pattern
 
@@ -173,25 +173,33 @@ class TermFinder:
     """
 
     def __init__(self, terms: list[str], *, ignore_case: bool) -> None:
-        self._patterns = {term: WordPattern(term, ignore_case=ignore_case) for term in terms}
-        self._by_run: dict[str, list[str]] = defaultdict(list)
+        self._ignore_case = ignore_case
+        self._patterns: dict[str, WordPattern] = {}
+        self._by_run: dict[str, list[tuple[str, str]]] = defaultdict(list)  # each term, and what it surely begins with
         for term in terms:
             run = run_pattern(term).search(term)
-            self._by_run[run.group() if run else ""].append(term)
+            self._by_run[run.group() if run else ""].append((term, fixed_beginning(term)))
 
     def find(self, sentence: str, folded: str) -> list[tuple[str, int, int]]:
         """Returns the terms in a sentence: each with its first position and how often it occurs."""
         found = []
         for run in sorted(self._by_run.keys() & {"", *run_pattern(folded).findall(folded)}):
-            for term in self._by_run[run]:
-                segments = self._patterns[term].split(sentence)
-                if len(segments) > 1:
-                    found.append((term, len(segments[0]), len(segments) - 1))
+            for term, beginning in self._by_run[run]:
+                if beginning in folded:
+                    segments = self._pattern(term).split(sentence)
+                    if len(segments) > 1:
+                        found.append((term, len(segments[0]), len(segments) - 1))
         return found
 
     def has(self, term: str, text: str) -> bool:
         """Whether a term stands in a text."""
-        return next(self._patterns[term].find_all(text), None) is not None
+        return next(self._pattern(term).find_all(text), None) is not None
+
+    def _pattern(self, term: str) -> WordPattern:
+        """Returns how to match a term; compiled at first use, since most terms of a long list are never met."""
+        if term not in self._patterns:
+            self._patterns[term] = WordPattern(term, ignore_case=self._ignore_case)
+        return self._patterns[term]
 
 
 def hash_text(text: str, seed: int) -> int:

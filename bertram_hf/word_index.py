@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from .word_matching import WholeWord, WordError, check_word, fold_case, fold_marks, normalize_text
+from .word_matching import WholeWord, WordError, check_word, fixed_beginning, fold_case, fold_marks, normalize_text
 from .word_runs import run_pattern
 
 
@@ -20,9 +20,10 @@ class WordMatch(NamedTuple):
 
 @dataclass(frozen=True)
 class _Form:
-    """One spelling of a word: its text, where its first run of letters begins, and the word's row."""
+    """One spelling of a word: its text and beginning, where its first run of letters stands, and the word's row."""
 
     text: str
+    beginning: str
     run_start: int
     row: int
 
@@ -66,7 +67,7 @@ class WordIndex:
         for text in _spellings(key):
             table, lookup, run_start = self._place(text)
             forms = table.setdefault(lookup, [])
-            forms.append(_Form(text, run_start, row))
+            forms.append(_Form(text, fixed_beginning(text), run_start, row))
             forms.sort(key=lambda form: -len(form.text))
 
     def remove(self, word: str) -> None:
@@ -95,7 +96,9 @@ class WordIndex:
         for position, forms in places:
             for form in forms:
                 start = position - form.run_start
-                match = form.whole_word.match_at(folded, start) if start >= end else None
+                if start < end or not folded.startswith(form.beginning, start):
+                    continue
+                match = form.whole_word.match_at(folded, start)
                 if match:
                     end = match.end()
                     found.append(WordMatch(start, end, form.row))

@@ -11,6 +11,8 @@ from .word_runs import SPACED, has_unspaced, is_mark, is_word_character
 SAME_MARKS = {"-": "\u2010\u2011", "'": "\u2019"}
 TO_PLAIN_MARK = {ord(mark): plain for plain, marks in SAME_MARKS.items() for mark in marks}
 
+VARIABLE = re.compile(r"[\s'-]")
+
 
 class WordError(ValueError, IndexError):
     """No vector can be given for a word.
@@ -118,6 +120,16 @@ def fold_case(text: str) -> str:
 def fold_marks(text: str) -> str:
     """Writes hyphens as "-" and apostrophes as "'"."""
     return text.translate(TO_PLAIN_MARK)
+
+
+def fixed_beginning(spelling: str) -> str:
+    """Returns the part of a spelling with which every occurrence begins, to look for it before anything slower.
+
+    Example:
+        >>> fixed_beginning("co-trimoxazole")
+        'co'
+    """
+    return VARIABLE.split(fold_marks(spelling), maxsplit=1)[0]
 
 
 def check_word(word: object, *, whitespace: bool) -> None:
