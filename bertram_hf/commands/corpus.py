@@ -122,4 +122,4 @@ def run(arguments: argparse.Namespace) -> None:
             print(f"Note: {number:,} {text}.")
     if summary.num_missing_words:
         shown = ", ".join(map(repr, summary.missing_words[:5]))
-        print(f"Note: {summary.num_missing_words:,} words have no sentence, such as {shown}.")
+        print(f"Note: words without a sentence: {summary.num_missing_words:,}, such as {shown}.")
