@@ -48,7 +48,8 @@ def test_ray_cluster_with_two_workers_gives_the_same(tmp_path, monkeypatch):
     write_corpus(tmp_path / "in", num_files=2)
     monkeypatch.setattr("bertram_hf.corpus_inputs.PIECE_SIZE", 20_000)
     build_corpus(tmp_path / "in", tmp_path / "local", min_count=5, num_parts=1, **QUIET)
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    busy = {"worker_niceness": 0}  # else a busy machine leaves the workers almost no time
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR", _system_config=busy)
     try:
         options = {"mem_per_cpu_gb": 0.5}
         build_corpus(
