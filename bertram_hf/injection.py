@@ -305,8 +305,11 @@ class BertramEmbeddingInjector(PreTrainedModel):
         return push_saved(self, repo_id, private=private, token=token)
 
 
-def inject_saved(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> BertramEmbeddingInjector:
+def inject_saved(
+    folder: str | os.PathLike, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+) -> BertramEmbeddingInjector:
     """Injects the packs that were saved in `folder` into a model that is already loaded."""
+    folder = Path(folder)
     settings = InjectorSettings.load(folder)
     injector = BertramEmbeddingInjector(
         model,

@@ -88,7 +88,7 @@ def test_models_of_a_class_of_ones_own_are_injected_by_hand(bert_tokenizer, tmp_
     injector.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="OwnClassifier is no class of Transformers"):
         BertramEmbeddingInjector.from_pretrained(tmp_path)
-    loaded = inject_saved(tmp_path, OwnClassifier.from_pretrained(tmp_path), bert_tokenizer)
+    loaded = inject_saved(str(tmp_path), OwnClassifier.from_pretrained(tmp_path), bert_tokenizer)
     assert list(loaded.packs["default"]) == ["kumquat"]
 
 
