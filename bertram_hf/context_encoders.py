@@ -12,6 +12,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 # Encoders whose layers are BERT's to the letter.
 BERT_LAYERED_TYPES = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
+MAX_SHORT_TOKENS = 64
 
 
 def build_encoder(config: PreTrainedConfig) -> PreTrainedModel:
@@ -159,6 +160,8 @@ def read_packed(
     read = lengths.cumsum(dim=0) - lengths + positions  # where each context's position stands among the packed tokens
 
     def unpack(states: torch.Tensor) -> torch.Tensor:
+        if len(kept) == is_token.numel():
+            return states.unflatten(0, (num_contexts, num_tokens))  # (C, T, hidden)
         padded = states.new_zeros(num_contexts * num_tokens, states.shape[-1]).index_copy(0, kept, states)
         return padded.unflatten(0, (num_contexts, num_tokens))  # (C, T, hidden)
 
@@ -167,7 +170,7 @@ def read_packed(
             states.unflatten(-1, (attention.num_attention_heads, -1)).transpose(1, 2)  # (C, heads, T, head)
             for states in (queries, unpack(attention.key(packed)), unpack(attention.value(packed)))
         )
-        attended = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=is_token[:, None, None])
+        attended = attend_to_tokens(query, key, value, is_token)
         return attended.transpose(1, 2).flatten(2).flatten(0, 1)  # (C * queries, hidden)
 
     def finish(layer: nn.Module, attended: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
@@ -182,6 +185,28 @@ def read_packed(
         states_read.append(packed[read])
     attention, residual = last_layer.attention.self, packed[read]
     return [*states_read, finish(last_layer, attend(attention, attention.query(residual)[:, None]), residual)]
+
+
+def attend_to_tokens(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, is_token: torch.Tensor
+) -> torch.Tensor:
+    """Returns what PyTorch's attention gives; on short texts, PyTorch's kernel for processors makes little of bfloat16.
+
+    Args:
+        query: (C, heads, queries, head).
+        key: (C, heads, T, head).
+        value: (C, heads, T, head).
+        is_token: (C, T), false for padding.
+
+    Returns:
+        (C, heads, queries, head).
+    """
+    is_token = is_token[:, None, None]
+    if query.dtype != torch.bfloat16 or query.device.type != "cpu" or key.shape[2] > MAX_SHORT_TOKENS:
+        return nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=is_token)
+    scores = torch.matmul(query * query.shape[-1] ** -0.5, key.transpose(-1, -2)).float()
+    weights = scores.masked_fill_(~is_token, -torch.inf).softmax(dim=-1)  # softmax in bfloat16 is slow
+    return torch.matmul(weights.to(value.dtype), value)
 
 
 def average_context(

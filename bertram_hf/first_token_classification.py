@@ -27,7 +27,9 @@ def classify(model: PreTrainedModel, inputs: Mapping[str, torch.Tensor]) -> torc
         inputs.get("token_type_ids"),
     )[-1][:, None]  # (N, 1, hidden)
     pooler = getattr(encoder, "pooler", None)  # BERT's head stands behind a pooler, others hold their own
-    return model.classifier(first if pooler is None else pooler(first))
+    with torch.autocast(first.device.type, enabled=False):  # costs nothing and keeps all digits of the logits
+        first = first.to(model.dtype)
+        return model.classifier(first if pooler is None else pooler(first))
 
 
 def reads_first_token(model: PreTrainedModel) -> bool:

@@ -53,7 +53,7 @@ class GenerationSummary:
         num_truncated: Candidates whose words with substitutes all stand beyond `max_length` tokens.
         num_not_flipped: Candidates about which the model is still right when as many words as may be are masked.
         num_replaced: By kind of substitute, how many words were replaced.
-        num_queries: How many inputs the model got.
+        num_queries: How many different inputs the model was asked about.
     """
 
     num_candidates: int
@@ -232,6 +232,7 @@ def generate(
     misspelling_share: float = 0.1,
     seed: int = 0,
     tokens_per_batch: int = 4096,
+    screening: bool | None = None,
     show_progress: bool = True,
 ) -> RarifiedTestSet:
     """Makes a rarified test set ("Test Set Generation").
@@ -259,6 +260,8 @@ def generate(
         misspelling_share: How likely a word may be replaced by a misspelling.
         seed: Another seed gives misspellings to other words, and other substitutes.
         tokens_per_batch: How many tokens, with padding, the model gets at once.
+        screening: Whether words that cannot be the most decisive are ruled out by a copy of the model in bfloat16. By
+            default where this is faster; the words that are found are the same.
         show_progress: Whether a progress bar is shown.
 
     Raises:
@@ -276,7 +279,12 @@ def generate(
             raise ValueError(f"{name} must be at least 1; got {number}.")
     check_columns(candidates, text_column=text_column, pair_column=pair_column, label_column=label_column)
     search = DecisiveWordSearch(
-        model, tokenizer, max_length=max_length, max_masked=max_masked, tokens_per_batch=tokens_per_batch
+        model,
+        tokenizer,
+        max_length=max_length,
+        max_masked=max_masked,
+        tokens_per_batch=tokens_per_batch,
+        screening=screening,
     )
     check_labels(candidates, model.config, label_column)
     rows = read_rows(candidates, text_column, pair_column)

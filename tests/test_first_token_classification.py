@@ -5,7 +5,7 @@ import torch
 from tiny_models import FAMILIES
 from transformers import AutoConfig, AutoModelForSequenceClassification, BertForSequenceClassification
 
-from bertram_hf.context_encoders import BERT_LAYERED_TYPES
+from bertram_hf.context_encoders import BERT_LAYERED_TYPES, MAX_SHORT_TOKENS, attend_to_tokens
 from bertram_hf.first_token_classification import classify, reads_first_token
 
 
@@ -15,16 +15,17 @@ def make_classifier(family: str):
     return AutoModelForSequenceClassification.from_config(config).eval()
 
 
-def make_inputs() -> dict[str, torch.Tensor]:
-    attention_mask = (torch.arange(9) < torch.tensor([9, 3, 5, 7])[:, None]).long()
+def make_inputs(lengths: tuple[int, ...] = (9, 3, 5, 7)) -> dict[str, torch.Tensor]:
+    attention_mask = (torch.arange(9) < torch.tensor(lengths)[:, None]).long()
     padding = 1  # the padding token of some families, which count positions by it
     input_ids = torch.randint(5, 50, (4, 9)).where(attention_mask.bool(), padding)
     return {"input_ids": input_ids, "attention_mask": attention_mask}
 
 
 @pytest.mark.parametrize("family", [*BERT_LAYERED_TYPES, "distilbert"])
-def test_logits_are_those_of_the_model(family):
-    model, inputs = make_classifier(family), make_inputs()
+@pytest.mark.parametrize("lengths", [(9, 3, 5, 7), (9, 9, 9, 9)])
+def test_logits_are_those_of_the_model(family, lengths):
+    model, inputs = make_classifier(family), make_inputs(lengths)
     if family in ("bert", "electra"):
         inputs["token_type_ids"] = (torch.arange(9) > 4).long().expand(4, 9)
     with torch.no_grad():
@@ -32,6 +33,29 @@ def test_logits_are_those_of_the_model(family):
         torch.testing.assert_close(classify(model, inputs), expected, atol=1e-5, rtol=1e-5)
     assert expected.std() > 1e-3
     assert reads_first_token(model) == (family in BERT_LAYERED_TYPES)
+
+
+@pytest.mark.parametrize("family", [*BERT_LAYERED_TYPES, "distilbert"])
+def test_logits_in_bfloat16_are_near(family):
+    model, inputs = make_classifier(family), make_inputs()
+    with torch.no_grad():
+        expected = model(**inputs).logits
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            logits = classify(model, inputs)
+    assert 0 < (logits.float() - expected).abs().max() < 0.02
+
+
+@pytest.mark.parametrize("num_tokens", [MAX_SHORT_TOKENS, MAX_SHORT_TOKENS + 1])
+@pytest.mark.parametrize("num_queries", [1, 5])
+def test_attention_in_bfloat16_is_that_of_pytorch(num_tokens, num_queries):
+    torch.manual_seed(0)
+    query = torch.randn(3, 2, num_queries, 8)
+    key, value = torch.randn(2, 3, 2, num_tokens, 8)
+    is_token = torch.arange(num_tokens) < torch.tensor([num_tokens, 1, 7])[:, None]
+    expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=is_token[:, None, None])
+    actual = attend_to_tokens(query.bfloat16(), key.bfloat16(), value.bfloat16(), is_token)
+    assert actual.dtype == torch.bfloat16
+    torch.testing.assert_close(actual.float(), expected, atol=0.03, rtol=0.03)
 
 
 def test_token_types_make_a_difference():

@@ -97,6 +97,30 @@ def test_search_equals_one_mask_at_a_time(classifiers, family, is_pair, max_leng
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_screening_finds_the_same_words_with_fewer_exact_scores(classifiers, family, monkeypatch):
+    model, tokenizer = classifier = classifiers[family]
+    dataset = draw_dataset(400, classifier, max_length=40)
+    rows, labels = rows_of(dataset), dataset["label"][:]
+    words = [find_replaceable(texts, SUBSTITUTIONS, misspelling_share=1) for texts in rows]
+    num_scored = {True: 0, False: 0}
+    score = DecisiveWordSearch.score
+
+    def count(self, inputs, *, rough=False):
+        num_scored[rough] += len(inputs)
+        return score(self, inputs, rough=rough)
+
+    monkeypatch.setattr(DecisiveWordSearch, "score", count)
+    results = {}
+    for screening in (False, True):
+        num_scored.update({True: 0, False: 0})
+        search = DecisiveWordSearch(model, tokenizer, max_length=40, max_masked=3, screening=screening)
+        results[screening] = search.find(rows, words, labels, show_progress=False), search.num_queries
+    assert results[False] == results[True]
+    assert num_scored[True] == results[True][1]
+    assert num_scored[False] < 0.75 * num_scored[True]
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
 @pytest.mark.parametrize("is_pair", [False, True])
 def test_both_properties_of_the_paper_hold_for_every_row(classifiers, family, is_pair):
     model, tokenizer = classifier = classifiers[(family, True) if is_pair else family]
@@ -144,12 +168,17 @@ def test_the_model_is_never_asked_about_a_substitute(classifiers, monkeypatch):
     dataset = draw_dataset(20, classifiers["bert"])
     allowed = {token for text in dataset["text"] for token in tokenizer(text)["input_ids"]} | {tokenizer.mask_token_id}
     substitutions = Substitutions((word, "tree", "wordnet") for word in WORDS)  # a token that no text has
-    asked = []
-    forward = model.forward
-    monkeypatch.setattr(model, "forward", lambda **inputs: asked.append(inputs["input_ids"]) or forward(**inputs))
+    asked = set()
+    collate = InputMasker.collate
+    monkeypatch.setattr(
+        InputMasker,
+        "collate",
+        lambda self, inputs: asked.update(*(i.input_ids for i in inputs)) or collate(self, inputs),
+    )
     test = generate(dataset, model, tokenizer, substitutions, max_length=24)
     assert len(test.dataset)
-    assert {int(token) for ids in asked for token in ids.unique()} <= allowed | {tokenizer.pad_token_id}
+    assert asked <= allowed
+    assert tokenizer.mask_token_id in asked
 
 
 def test_special_tokens_in_texts_are_text(classifiers):
