@@ -7,7 +7,7 @@
 Naive: for each candidate and each word that has substitutes, the text with a mask is tokenised and classified alone. It
 is measured on a sample of the candidates, twice: without padding, and padded to the maximum length of 128, as the
 scripts of the paper's time pad. Ours masks the words of all candidates among the tokens, in sorted batches; where the
-processor is fast at bfloat16, a copy of the classifier in it first rules words out, which is measured with and without.
+processor is fast at bfloat16, scores in it first rule words out, which is measured with and without.
 All do one round with the same classifier and must choose the same words.
 Without --text, candidates are sentences of novels, about 40 words each (from 5,500 on they come again, which spares
 nothing); without --model, all-MiniLM-L6-v2 is trained to tell by which topic, of its own text embeddings, a text is.
@@ -144,6 +144,11 @@ def predict(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, rows: Ro
     return search.score([item for item in inputs if item is not None]).argmax(axis=1).tolist()
 
 
+def count_equal(chosen: list[int | None], expected: list[int | None]) -> int:
+    """Returns for how many of the first texts the same word is found, or none in both."""
+    return sum(ours == theirs for ours, theirs in zip(chosen, expected, strict=False))
+
+
 def measure(work: Callable[[], Any]) -> tuple[Any, Seconds]:
     """Returns what some work gives, and its wall and CPU seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
@@ -154,7 +159,7 @@ def measure(work: Callable[[], Any]) -> tuple[Any, Seconds]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", metavar="NAME", help="folder or Hub name of a BERT classifier (default: train one)")
-    parser.add_argument("--text", metavar="FILE", help="one candidate on each line, instead of made-up ones")
+    parser.add_argument("--text", metavar="FILE", help="one candidate on each line, instead of sentences of novels")
     parser.add_argument("--candidates", type=int, default=10_000)
     parser.add_argument("--sample", type=int, default=50, help="candidates that the naive search gets (default: 50)")
     for name, default in (("--threads", 2), ("--repetitions", 1), ("--seed", 0)):
@@ -193,7 +198,7 @@ def main() -> None:
         seconds["without screening"].append(measured)
         chosen, measured = measure(lambda: search_batched(model, tokenizer, rows, words, labels, None))
         seconds["batched"].append(measured)
-    num_equal = sum(ours == theirs for ours, theirs in zip(chosen, expected, strict=False))
+    num_equal = count_equal(chosen, expected)
     results: dict[str, Any] = {
         "candidates": len(rows),
         "masked_words": sum(map(len, words)),
@@ -201,11 +206,13 @@ def main() -> None:
         "sample_masked_words": sum(map(len, words[head])),
         "sample_changed": sum(index is not None for index in expected),
         "sample_equal": num_equal,
-        "equal_without_screening": sum(ours == theirs for ours, theirs in zip(chosen, full, strict=False)),
+        "part": len(full),
+        "part_changed": sum(index is not None for index in full),
+        "part_equal": count_equal(chosen, full),
     }
     print(f"{len(rows)} candidates, {results['masked_words']} masks; of a sample of {len(expected)}, ", end="")
-    print(f"{num_equal} have the same word, {results['sample_changed']} another answer; ", end="")
-    print(f"of {len(full)}, {results['equal_without_screening']} have the same word without screening")
+    print(f"{results['sample_changed']} get another answer and {num_equal} have the same word; ", end="")
+    print(f"of {len(full)}, {results['part_changed']} and {results['part_equal']} without screening")
     print("                   wall ms/mask  ratio   CPU ms/mask  ratio")
     sizes = dict.fromkeys(("naive", "naive, padded"), results["sample_masked_words"])
     sizes |= {"without screening": sum(map(len, part[1])), "batched": results["masked_words"]}

@@ -96,7 +96,7 @@ def _plain_copy(injector: "BertramEmbeddingInjector") -> PreTrainedModel:
 def _added_token(word: str, is_byte_level: bool, ignore_case: bool, style: TokenStyle) -> AddedToken:
     if style == "released":
         return AddedToken(f"<BERTRAM:{word}>", lstrip=is_byte_level, normalized=False)
-    is_spaced = not (has_unspaced(word[0]) or has_unspaced(word[-1]))
+    is_spaced = not (has_unspaced(word[0]) and has_unspaced(word[-1]))
     return AddedToken(word, single_word=is_spaced, lstrip=is_byte_level, normalized=ignore_case)
 
 

@@ -14,7 +14,7 @@ from .pieces import PieceReader
 from .plain_tokens import is_uncased
 from .text_table import format_columns
 from .word_matching import normalize_text, replace_surrogates
-from .word_runs import spaced_run, unspaced_character
+from .word_runs import SPACED, any_run, spaced_run, unspaced_character
 
 NUM_ROWS_SHOWN = 20
 SECONDS_BEFORE_PROGRESS = 3
@@ -109,6 +109,7 @@ def find_rare_words(
     min_pieces: int = 2,
     min_length: int = 3,
     text_column: str | Sequence[str] = "text",
+    words_are_split: bool = False,
     show_progress: bool = True,
 ) -> RareWords:
     """Finds the words that a tokenizer breaks into pieces, that are rare in a corpus, or both.
@@ -121,8 +122,8 @@ def find_rare_words(
     - Underscores around a word are markup: "_kumquat_" is "kumquat".
     - Tokens without a letter are skipped and counted.
     - If the tokenizer ignores case, words are lower-cased; else "Kumquat" and "kumquat" are two words.
-    - Where words have no spaces between them (Chinese, Japanese, Thai), each character is a word. To find rare words
-      there, split the text into words before, with spaces.
+    - Where words have no spaces between them (Chinese, Japanese, Thai), each character is a word, unless the text has
+      been split into words with spaces before (`words_are_split`).
 
     The texts are read once; what is kept grows with the number of different words only.
 
@@ -134,6 +135,7 @@ def find_rare_words(
         min_pieces: Rare words have at least so many pieces, or hold the unknown token; 1 leaves it to `max_count`.
         min_length: Shorter words are left out.
         text_column: For rows: the column, or columns, that hold text.
+        words_are_split: Whether there are spaces between all words, also of Chinese, Japanese, Thai and the like.
         show_progress: Whether a run of more than a few seconds shows a progress bar.
 
     Returns:
@@ -166,7 +168,7 @@ def find_rare_words(
         delay=SECONDS_BEFORE_PROGRESS,
         disable=not show_progress,
     ):
-        tokens = list(split_words(text.lower() if lower_case else text))
+        tokens = list(split_words(text.lower() if lower_case else text, words_are_split=words_are_split))
         words = [word for word in tokens if any(map(str.isalpha, word))]
         num_texts += 1
         num_numbers += len(tokens) - len(words)
@@ -188,25 +190,29 @@ def find_rare_words(
     return RareWords(tuple(entries), num_texts, len(occurrences), num_numbers)
 
 
-def split_words(text: str) -> Iterator[str]:
+def split_words(text: str, *, words_are_split: bool = False) -> Iterator[str]:
     """Yields the words and numbers of a text; see `find_rare_words` for what a word is.
+
+    Args:
+        text: The text.
+        words_are_split: Whether there are spaces between all words, in every script.
 
     Example:
         >>> list(split_words("The well-known kumquat's _taste_ didn't cure COVID-19."))
         ['The', 'well', 'known', 'kumquat', 's', 'taste', 'cure', 'COVID-19']
     """
-    for found in _word_pattern().finditer(normalize_text(replace_surrogates(text))):
+    for found in _word_pattern(words_are_split).finditer(normalize_text(replace_surrogates(text))):
         word = found.group("word").strip("_")
         if word and not found.group("negation"):
             yield from [word] if word[0].isalpha() else filter(None, word.split("-"))
 
 
 @cache
-def _word_pattern() -> re.Pattern[str]:
-    run = spaced_run()
+def _word_pattern(words_are_split: bool) -> re.Pattern[str]:
+    run = any_run() if words_are_split else spaced_run()
     # At most four hyphens, so that a long chain of them takes linear time.
     word = rf"(?P<word>{run}(?:(?:-{run}){{0,3}}-(?=\d){run})?|{unspaced_character()})"
-    return re.compile(rf"{word}(?P<negation>(?<=[nN])['’][tT](?!\w))?")
+    return re.compile(rf"{word}(?P<negation>(?<=[nN])['’][tT](?!{SPACED}))?")
 
 
 def _read_texts(texts: Iterable[Any], text_column: str | Sequence[str]) -> Iterator[str]:

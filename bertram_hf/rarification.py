@@ -260,8 +260,8 @@ def generate(
         misspelling_share: How likely a word may be replaced by a misspelling.
         seed: Another seed gives misspellings to other words, and other substitutes.
         tokens_per_batch: How many tokens, with padding, the model gets at once.
-        screening: Whether words that cannot be the most decisive are ruled out by a copy of the model in bfloat16. By
-            default where this is faster; the words that are found are the same.
+        screening: Whether words that cannot be the most decisive, by a margin of half as much again as the largest
+            error seen so far, are ruled out by scores in bfloat16. By default where this is faster.
         show_progress: Whether a progress bar is shown.
 
     Raises:

@@ -15,6 +15,7 @@ import torch
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from .context_encoders import BERT_LAYERED_TYPES
 from .first_token_classification import classify
 from .induction import length_sorted_batches
 from .masked_inputs import InputMasker, MaskedInput, TokenizedRow
@@ -58,8 +59,9 @@ class DecisiveWordSearch:
         max_length: Inputs are cut to so many tokens.
         max_masked: At most so many words are masked.
         tokens_per_batch: How many tokens, with padding, the model gets at once.
-        screening: Whether words that cannot be the most decisive are ruled out by scores in bfloat16; by default where
-            this is faster. Which word is the most decisive, and whether the label flips, is up to exact scores.
+        screening: Whether words that cannot be the most decisive are ruled out by scores in bfloat16; by default for
+            models with BERT's layers in single precision, where this is faster. Which word is the most decisive, and
+            whether the label flips, is up to exact scores.
 
     Attributes:
         num_queries: How many different inputs the model has got so far.
@@ -84,8 +86,9 @@ class DecisiveWordSearch:
         self.max_masked = max_masked
         self.tokens_per_batch = tokens_per_batch
         self.num_queries = 0
-        if screening is None:
-            screening = model.dtype == torch.float32 and is_fast_at_bfloat16(model.device)
+        if screening is None:  # other models, such as DeBERTa, cannot all be run in bfloat16
+            is_single = model.dtype == torch.float32 and model.config.model_type in BERT_LAYERED_TYPES
+            screening = is_single and is_fast_at_bfloat16(model.device)
         self.screening = Screening() if screening and model.config.num_labels > 1 else None
 
     def find(

@@ -56,10 +56,24 @@ class InjectorSettings:
                 f"{path}: expected {', '.join(missing)}; got none. Save the injector again, in a new folder."
             )
         settings = cls(**{name: found[name] for name in names if name in found})
-        check_mode(settings.mode)
-        for name in settings.packs:
-            check_pack_name(name)
+        try:
+            settings.check()
+        except ValueError as error:
+            raise ValueError(f"{path}: {error} Save the injector again, in a new folder.") from error
         return settings
+
+    def check(self) -> None:
+        """Raises ValueError if a setting is of the wrong type, or unknown."""
+        flags = (self.train_vectors, self.freeze_embeddings, self.fine_tuned)
+        if not isinstance(self.model_class, str) or not all(isinstance(flag, bool) for flag in flags):
+            raise ValueError(
+                f"Expected a name as model_class, and true or false as the last three; got {asdict(self)}."
+            )
+        if not isinstance(self.packs, list) or not all(isinstance(name, str) for name in self.packs):
+            raise ValueError(f"Expected a list of names as packs; got {self.packs!r:.80}.")
+        check_mode(self.mode)
+        for name in self.packs:
+            check_pack_name(name)
 
 
 def check_pack_name(name: str) -> None:

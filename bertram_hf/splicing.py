@@ -219,44 +219,68 @@ class SplicingBackend:
             origins = [starts[token.word or 0] for token in tokens]
         result: list[Token] = []
         done = 0
+        for words, first, last in self._find_pieces(joined, tokens, origins, matches):
+            pieces = tokens[first:last]
+            if any(piece.id in self.protected_ids for piece in pieces):
+                continue  # inside a special token such as [MASK]
+            result += tokens[done:first]
+            result += self._splice_words(joined, words, pieces, origins[first], limit)
+            done = last
+        return result + tokens[done:]
+
+    def _find_pieces(
+        self, text: str, tokens: list[Token], origins: list[int], matches: list[WordMatch]
+    ) -> list[tuple[list[WordMatch], int, int]]:
+        """Returns the words with their tokens: the first, and the one after the last. Words that share a token, as they
+        may where no spaces stand between words, come together; words that are normalised away have none."""
+        found: list[tuple[list[WordMatch], int, int]] = []
         for match in matches:
-            # The tokens that share a character with the word.
-            first = done
+            words, start, done = found[-1] if found else ([], 0, 0)
+            first = max(done - 1, 0)
             while first < len(tokens) and origins[first] + tokens[first].offsets[1] <= match.start:
                 first += 1
             last = first
             while last < len(tokens) and origins[last] + tokens[last].offsets[0] < match.end:
                 last += 1
+            if first == last:
+                continue
+            if first < done:
+                found[-1] = ([*words, match], start, max(done, last))
+                continue
             # A token of the space before it belongs to the word too: byte-level "Ġ", SentencePiece "▁".
-            while done < first < last and tokens[first - 1].word == tokens[first].word:
-                start, end = (origins[first - 1] + offset for offset in tokens[first - 1].offsets)
-                if joined[start:end].strip():
+            while done < first and tokens[first - 1].word == tokens[first].word:
+                before, after = (origins[first - 1] + offset for offset in tokens[first - 1].offsets)
+                if text[before:after].strip():
                     break
                 first -= 1
-            pieces = tokens[first:last]
-            if not pieces or any(piece.id in self.protected_ids for piece in pieces):
-                continue  # normalised away, or inside a special token such as [MASK]
-            result += tokens[done:first]
-            result += self._splice_word(joined, match, pieces, origins[first], limit)
-            done = last
-        return result + tokens[done:]
+            found.append(([match], first, last))
+        return found
 
-    def _splice_word(
-        self, text: str, match: WordMatch, pieces: list[Token], origin: int, limit: int | None
+    def _splice_words(
+        self, text: str, matches: list[WordMatch], pieces: list[Token], origin: int, limit: int | None
     ) -> list[Token]:
-        start, end = match.start - origin, match.end - origin
-        word = pieces[0].word
-        vector = Token(self.first_id + match.row, self.words[match.row], (start, end), word, True)
-        keeps_pieces = self.mode == "slash" or (self.mode == "auto" and match.row not in self.in_place)
-        if keeps_pieces and (limit is None or len(pieces) + 2 <= limit):
-            last = pieces[-1].word  # of a term of several words
-            slash = Token(*self.slash, (end, end), last, False)
-            tail = [piece._replace(can_cut=False) for piece in pieces[1:]]
-            return [pieces[0], *tail, slash, vector._replace(word=last, can_cut=False)]
+        """Returns the tokens of a word with its vector, or of several words that share tokens."""
+        word, last = pieces[0].word, pieces[-1].word  # two for a term of several words
+        vectors = [
+            Token(self.first_id + row, self.words[row], (start - origin, end - origin), word, True)
+            for row, start, end in ((match.row, match.start, match.end) for match in matches)
+        ]
+        keeps_pieces = self.mode == "slash" or (
+            self.mode == "auto" and any(match.row not in self.in_place for match in matches)
+        )
+        if keeps_pieces and (limit is None or len(pieces) + 2 * len(matches) <= limit):
+            kept = [pieces[0], *(piece._replace(can_cut=False) for piece in pieces[1:])]
+            for vector in vectors:
+                slash = Token(*self.slash, (vector.offsets[1], vector.offsets[1]), last, False)
+                kept += [slash, vector._replace(word=last, can_cut=False)]
+            return kept
         # A piece may reach beyond the word (SentencePiece joins "quat,"): what is not the word is tokenised again.
-        left = self._tokenize_rest(text, origin + pieces[0].offsets[0], match.start, origin, word)
-        right = self._tokenize_rest(text, match.end, origin + pieces[-1].offsets[1], origin, word)
-        return [*left, vector, *right]
+        result: list[Token] = []
+        done = origin + pieces[0].offsets[0]
+        for match, vector in zip(matches, vectors, strict=True):
+            result += [*self._tokenize_rest(text, done, match.start, origin, word), vector]
+            done = match.end
+        return result + self._tokenize_rest(text, done, origin + pieces[-1].offsets[1], origin, word)
 
     def _tokenize_rest(self, text: str, start: int, end: int, origin: int, word: int | None) -> list[Token]:
         rest = text[start:end]

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from functools import cache
+from itertools import chain
 
 # The inside of a character class: Thai, Lao, Burmese, Khmer, Hiragana and Han. Katakana words are runs, as Latin ones.
 # Nothing beyond U+FFFF, which would make the class a hundred times slower.
@@ -65,10 +66,17 @@ def spaced_run() -> str:
 
 
 @cache
+def any_run() -> str:
+    """Returns the pattern of a run with its marks, for text that has spaces between all words."""
+    return rf"\w+(?:{marks_class()}+\w*)*"
+
+
+@cache
 def unspaced_character() -> str:
     """Returns the pattern of a character of a script without spaces, with its marks."""
     return f"[{UNSPACED}]{marks_class()}*"
 
 
 def _list_marks() -> list[str]:
-    return [character for character in map(chr, range(0x20000)) if is_mark(character)]
+    ideographic_variations = range(0xE0100, 0xE01F0)
+    return [character for character in map(chr, chain(range(0x20000), ideographic_variations)) if is_mark(character)]

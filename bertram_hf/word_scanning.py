@@ -11,7 +11,7 @@ MAX_WORD_LENGTH = 100
 
 def _tokens_of(run: str) -> str:
     """Returns the pattern of `split_words`, without groups, for words that are such runs."""
-    suffix = rf"(?:(?:-{run}){{0,3}}-(?=\d){run})?(?:(?<=[nN])['’][tT](?!\w))?"
+    suffix = rf"(?:(?:-{run}){{0,3}}-(?=\d){run})?(?:(?<=[nN])['’][tT](?!{SPACED}))?"
     return rf"{run}(?:(?=[-'’]){suffix})?"
 
 

@@ -116,6 +116,20 @@ def test_words_that_lose_their_accents_are_named(make_encoder, gapless_tokenizer
         injector.bake(tmp_path)
 
 
+def test_words_without_spaces_are_baked_where_they_are_found(make_encoder, roberta_tokenizer, tmp_path):
+    encoder = make_encoder("roberta", vocab_size=len(roberta_tokenizer))
+    size = encoder.get_input_embeddings().weight.shape[1]
+    words = {word: torch.randn(size) for word in ("金桔", "橙abc", "abc金")}
+    injector = BertramEmbeddingInjector(encoder, roberta_tokenizer, words)
+    injector.bake(tmp_path)
+    baked = AutoTokenizer.from_pretrained(tmp_path)
+    texts = ["我喜欢金桔的味道", "金桔abc", "橙abcdef", "xabc金的", "a 橙abc b"]
+    for text, ids in zip(texts, injector.tokenizer(texts)["input_ids"], strict=True):
+        assert [i >= len(roberta_tokenizer) for i in baked(text)["input_ids"]] == [
+            i >= len(roberta_tokenizer) for i in ids
+        ]
+
+
 def test_removed_packs_are_not_baked(make_masked, tmp_path):
     injector = make_masked()
     injector.add({"tree": torch.zeros(32)}, name="garden")

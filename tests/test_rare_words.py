@@ -29,6 +29,25 @@ def sentencepiece_tokenizer():
     return PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>")
 
 
+def test_words_of_text_that_was_split_before_stay_whole(bert_tokenizer):
+    text = "我 喜欢 吃 四川火锅 และ ส้มจี๊ด"
+    assert list(split_words(text, words_are_split=True)) == text.split()
+    rare = find_rare_words([text], bert_tokenizer, min_length=2, words_are_split=True)
+    assert {"四川火锅", "喜欢", "ส้มจี๊ด"} <= set(rare.words)
+    assert list(split_words("喜欢 ok")) == ["喜", "欢", "ok"]
+
+
+@pytest.mark.parametrize("text", ["他说don't的时候", "he said don't的"])
+def test_negations_are_skipped_beside_other_scripts(text):
+    assert not {"don", "t"} & set(split_words(text))
+
+
+def test_an_ideographic_variation_belongs_to_its_character():
+    text = "東京都葛\U000e0100飾区"
+    assert "葛" not in split_words(text)
+    assert list(WordPattern("葛", ignore_case=True).find_all(text)) == []
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -120,6 +120,18 @@ def test_screening_finds_the_same_words_with_fewer_exact_scores(classifiers, fam
     assert num_scored[False] < 0.75 * num_scored[True]
 
 
+def test_models_that_cannot_be_run_in_bfloat16_are_searched(bert_tokenizer):
+    torch.manual_seed(0)
+    config = AutoConfig.for_model("deberta", **FAMILIES["deberta"] | {"vocab_size": 641, "num_labels": NUM_LABELS})
+    model = AutoModelForSequenceClassification.from_config(config).eval()
+    rows = [(text,) for text in draw_texts(20, seed=0, fillers=FILLERS[:8])]
+    words = [find_replaceable(texts, SUBSTITUTIONS) for texts in rows]
+    outcomes = DecisiveWordSearch(model, bert_tokenizer, max_length=24).find(rows, words, [0] * 20)
+    assert outcomes == DecisiveWordSearch(model, bert_tokenizer, max_length=24, screening=False).find(
+        rows, words, [0] * 20
+    )
+
+
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 @pytest.mark.parametrize("is_pair", [False, True])
 def test_both_properties_of_the_paper_hold_for_every_row(classifiers, family, is_pair):

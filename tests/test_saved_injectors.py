@@ -112,7 +112,17 @@ def test_names_of_packs_that_are_no_names_delete_nothing(bert_tokenizer, tmp_pat
         ("{", "injector.json must hold JSON; it cannot be read"),
         ("[]", "injector.json must hold a JSON object; got list"),
         (json.dumps({"mode": "slash"}), "expected model_class, packs, train_vectors, freeze_embeddings; got none"),
-        (json.dumps(SETTINGS | {"mode": "dash"}), "mode must be one of replace, slash, auto; got 'dash'"),
+        (
+            json.dumps(SETTINGS | {"mode": "dash"}),
+            "injector.json: mode must be one of replace, slash, auto; got 'dash'",
+        ),
+        (
+            json.dumps(SETTINGS | {"packs": "default"}),
+            "injector.json: Expected a list of names as packs; got 'default'",
+        ),
+        (json.dumps(SETTINGS | {"packs": [1]}), r"Expected a list of names as packs; got \[1\]"),
+        (json.dumps(SETTINGS | {"model_class": 3}), "Expected a name as model_class"),
+        (json.dumps(SETTINGS | {"train_vectors": "no"}), "true or false as the last three"),
     ],
 )
 def test_damaged_settings_are_named(tmp_path, content, message):

@@ -7,12 +7,14 @@ import torch
 from datasets import Dataset
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from tokenizers.processors import TemplateProcessing
 from transformers import (
     AutoTokenizer,
     DataCollatorForLanguageModeling,
     DataCollatorForTokenClassification,
     DataCollatorWithPadding,
+    PreTrainedTokenizerFast,
 )
 
 from bertram_hf import align_word_labels, find_answer_tokens, ignore_injected_labels
@@ -26,6 +28,15 @@ FIRST_ID = 1000
 @pytest.fixture(params=["bert", "roberta"])
 def plain(request):
     return copy.deepcopy(request.getfixturevalue(f"{request.param}_tokenizer"))
+
+
+@pytest.fixture(scope="module")
+def gapless_pieces():
+    """A tokenizer with a piece that holds the end of one word and the beginning of the next."""
+    pieces = ["<unk>", "▁", "桔味", *"我金桔味道的"]
+    backend = Tokenizer(models.Unigram([(piece, -1.0 - i / 100) for i, piece in enumerate(pieces)], 0))
+    backend.pre_tokenizer, backend.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    return PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>")
 
 
 def splice(tokenizer, mode="replace", words=WORDS):
@@ -69,6 +80,35 @@ def test_what_stands_beside_a_word_without_spaces_keeps_its_tokens(bert_tokenize
     assert [text[start:end] for start, end in encoding["offset_mapping"]][1:-1] == ["的", "kumquat", "的", "東京", "的"]
     assert rows(encoding) == [0, 6]
     assert len(encoding["input_ids"]) == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        ("きんかんとみかん", ["きんかん", "みかん"], ["きんかん", "と", "みかん"]),
+        ("ฉันชอบส้มจี๊ดและกล้วย", ["ส้มจี๊ด", "กล้วย"], ["ฉันชอบ", "ส้มจี๊ด", "และ", "กล้วย"]),
+        ("きんかんkumquat", ["きんかん", "kumquat"], ["きんかん", "kumquat"]),
+        ("みかんきんかん と みかん", ["きんかん", "みかん"], ["みかん", "きんかん", "と", "みかん"]),
+    ],
+)
+def test_words_that_share_a_token_are_all_spliced(bert_tokenizer, text, words, expected):
+    plain = bert_tokenizer(text)["input_ids"]
+    replaced = splice(bert_tokenizer, words=words)(text, return_offsets_mapping=True)
+    assert [text[start:end] for start, end in replaced["offset_mapping"]][1:-1] == expected
+    assert [words[row] for row in rows(replaced)] == [word for word in expected if word in words]
+    slashed = splice(bert_tokenizer, "slash", words=words)(text)["input_ids"]
+    slash = bert_tokenizer.convert_tokens_to_ids("/")
+    assert [i for i in slashed if i < FIRST_ID and i != slash] == plain
+    assert [i for i in slashed if i >= FIRST_ID] == [i for i in replaced["input_ids"] if i >= FIRST_ID]
+    assert all(slashed[i - 1] == slash for i in range(len(slashed)) if slashed[i] >= FIRST_ID)
+
+
+def test_what_two_words_share_is_not_doubled(gapless_pieces):
+    words = ["金桔", "味道"]
+    tokenizer = splice(gapless_pieces, words=words)
+    encoding = tokenizer("我金桔味道的")
+    assert encoding.tokens() == ["▁", "我", "金桔", "味道", "的"]
+    assert rows(encoding) == [0, 1]
 
 
 def test_case_follows_the_tokenizer(bert_tokenizer, roberta_tokenizer):
