@@ -9,8 +9,7 @@ from datasets import Dataset, DatasetDict
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
+from tiny_models import make_sentencepiece_tokenizer
 
 from bertram_hf import BertramEmbeddingInjector, InjectionPolicy, WordVectors, find_rare_words, induce_vectors
 from bertram_hf.pieces import PieceReader
@@ -23,10 +22,7 @@ TEXTS = ["The Kumquat and the quokka.", "A kumquat, 12 kumquats and 3,5 quokkas!
 
 @pytest.fixture(scope="session")
 def sentencepiece_tokenizer():
-    pieces = ["<unk>", "▁", "▁kum", "quat", "東京", *"▁abcdefghijklmnopqrstuvwxyz"]
-    backend = Tokenizer(models.Unigram([(piece, -1.0 - i / 100) for i, piece in enumerate(dict.fromkeys(pieces))], 0))
-    backend.pre_tokenizer, backend.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
-    return PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>")
+    return make_sentencepiece_tokenizer(["▁kum", "quat", "東京", *"abcdefghijklmnopqrstuvwxyz"])
 
 
 def test_words_of_text_that_was_split_before_stay_whole(bert_tokenizer):

@@ -7,14 +7,13 @@ import torch
 from datasets import Dataset
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tiny_models import make_sentencepiece_tokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import (
     AutoTokenizer,
     DataCollatorForLanguageModeling,
     DataCollatorForTokenClassification,
     DataCollatorWithPadding,
-    PreTrainedTokenizerFast,
 )
 
 from bertram_hf import align_word_labels, find_answer_tokens, ignore_injected_labels
@@ -33,10 +32,7 @@ def plain(request):
 @pytest.fixture(scope="module")
 def gapless_pieces():
     """A tokenizer with a piece that holds the end of one word and the beginning of the next."""
-    pieces = ["<unk>", "▁", "桔味", *"我金桔味道的"]
-    backend = Tokenizer(models.Unigram([(piece, -1.0 - i / 100) for i, piece in enumerate(pieces)], 0))
-    backend.pre_tokenizer, backend.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
-    return PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>")
+    return make_sentencepiece_tokenizer(["桔味", *"我金桔味道的"])
 
 
 def splice(tokenizer, mode="replace", words=WORDS):

@@ -1,6 +1,9 @@
-"""Files and tiny configurations that several tests use."""
+"""Files, tiny configurations and a tokenizer that several tests use."""
 
 from pathlib import Path
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 ORIGINAL = Path(__file__).parent / "data" / "original"
 
@@ -19,3 +22,11 @@ FAMILIES = {
     "deberta-v2": SMALL | {"max_position_embeddings": 64, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
     "modernbert": SMALL | {"max_position_embeddings": 64, "reference_compile": False, "pad_token_id": 0},
 }
+
+
+def make_sentencepiece_tokenizer(pieces: list[str]) -> PreTrainedTokenizerFast:
+    """Returns a tokenizer of these pieces, "▁" for spaces and "<unk>"; earlier pieces are likelier."""
+    scores = [(piece, -1.0 - i / 100) for i, piece in enumerate(["<unk>", "▁", *pieces])]
+    backend = Tokenizer(models.Unigram(scores, 0))
+    backend.pre_tokenizer, backend.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    return PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>")
