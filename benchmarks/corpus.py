@@ -93,7 +93,7 @@ def build_ours(
     text: Path, folder: Path, *, min_count: int, max_contexts: int, seed: int, max_words: int | None = None
 ) -> int:
     """Builds a corpus. Returns the number of words."""
-    from bertram_hf.corpus import build_corpus
+    from bertram_hf.corpus.build import build_corpus
 
     options = {"min_count": min_count, "max_contexts": max_contexts, "seed": seed, "max_words": max_words}
     summary = build_corpus(text, folder / "corpus", lower_case=True, show_progress=False, **options)  # type: ignore
@@ -102,9 +102,8 @@ def build_ours(
 
 def measure(preprocess: Any, text: Path, options: dict[str, int]) -> dict[str, float]:
     """Runs in a process of its own. Returns seconds, and MB of memory at the peak and before, when all is imported."""
-    import pyarrow
-
     import bertram_hf.corpus_executors  # noqa: F401
+    import pyarrow
 
     pyarrow.set_cpu_count(1)
     pages = int(Path("/proc/self/statm").read_text().split()[1])

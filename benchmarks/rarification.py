@@ -35,10 +35,10 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from bertram_hf.rare_words import split_words
-from bertram_hf.rarification_search import DecisiveWordSearch
-from bertram_hf.replaceable_words import ReplaceableWord, find_replaceable, replace_words
-from bertram_hf.substitutions import Substitutions
+from bertram_hf.rarification.replacement import ReplaceableWord, find_replaceable, replace_words
+from bertram_hf.rarification.search import DecisiveWordSearch
+from bertram_hf.rarification.substitutions import Substitutions
+from bertram_hf.words.splitting import split_words
 
 MAX_LENGTH = 128
 MIN_WORDS, MAX_WORDS = 30, 50

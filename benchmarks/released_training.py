@@ -16,10 +16,10 @@ from torch import nn
 from transformers import PreTrainedModel, get_linear_schedule_with_warmup
 
 from bertram_hf import BertramModel, BertramProcessor
-from bertram_hf.form_tokenization import PAD_ID
 from bertram_hf.processing_bertram import pad_rows
-from bertram_hf.training_batches import WordBatches
-from bertram_hf.training_recipe import PAPER_CONTEXT_STAGE, PAPER_FORM_STAGE
+from bertram_hf.tokenization_form import PAD_ID
+from bertram_hf.training.batches import WordBatches
+from bertram_hf.training.recipe import PAPER_CONTEXT_STAGE, PAPER_FORM_STAGE
 
 
 def read_as_released(

@@ -39,13 +39,13 @@ from torch import nn
 from transformers import BertConfig
 
 from bertram_hf import BertramConfig, BertramModel, BertramProcessor
-from bertram_hf.context_encoders import build_encoder
-from bertram_hf.encoded_contexts import EncodedContexts
-from bertram_hf.feature_cache import cache_features
-from bertram_hf.form_tokenization import FormTokenizer
-from bertram_hf.training_batches import OCCURRENCES_PER_REPETITION, InputMaker, WordBatches, count_repetitions
-from bertram_hf.training_recipe import PAPER_CONTEXT_STAGE, PAPER_FORM_STAGE
-from bertram_hf.training_stage import StageSettings, read_record, train_stage
+from bertram_hf.modeling_context import build_encoder
+from bertram_hf.tokenization_form import FormTokenizer
+from bertram_hf.training.batches import OCCURRENCES_PER_REPETITION, InputMaker, WordBatches, count_repetitions
+from bertram_hf.training.contexts import EncodedContexts
+from bertram_hf.training.features import cache_features
+from bertram_hf.training.recipe import PAPER_CONTEXT_STAGE, PAPER_FORM_STAGE, StageSettings
+from bertram_hf.training.stage import read_record, train_stage
 
 Seconds = dict[str, list[tuple[float, float]]]
 ENCODER_SIZES: dict[str, dict[str, int]] = {

@@ -11,7 +11,6 @@ ContextEncoder = Literal["transformer", "bag-of-words"]
 FormEncoder = Literal["ngram", "lstm", "cnn"]
 ContextWeighting = Literal["attentive", "uniform"]
 ContextLayers = Literal["last", "all"]
-
 # Every system of the paper's tables is one point of the same configuration space.
 PRESETS: dict[str, dict[str, Any]] = {
     "bertram-form": {"mode": "form"},
@@ -35,6 +34,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "fcm": {"mode": "shallow", "context_encoder": "bag-of-words", "context_weighting": "uniform"},
     "attentive-mimicking": {"mode": "shallow", "context_encoder": "bag-of-words"},
 }
+# Look-alikes: words of 3 to 12 letters (longer ones count as 12), and 21 types of one error; see `LookAlikes`.
+NUM_LENGTHS = 10
+TWO_ERRORS = 21
+NUM_ERROR_TYPES = TWO_ERRORS + 1
 
 
 @strict
@@ -141,9 +144,7 @@ class BertramConfig(PreTrainedConfig):
                 raise ValueError(f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}.")
         if self.context_encoder == "bag-of-words" and self.mode not in ("form", "context", "shallow"):
             raise ValueError(f"Mode {self.mode!r} puts the form into a transformer's input; a bag of words has none.")
-        if self.form_strength is not None and (
-            self.form_strength <= 0 or self.mode not in ("replace", "add", "add-quotes")
-        ):
+        if self.form_strength is not None and (self.form_strength <= 0 or not self.encoder_reads_form):
             raise ValueError(
                 "form_strength must be positive, and the mode replace, add or add-quotes; got "
                 f"{self.form_strength} and {self.mode!r}."
@@ -171,6 +172,11 @@ class BertramConfig(PreTrainedConfig):
     def has_context(self) -> bool:
         """Whether the network has a context part, and so an encoder."""
         return self.mode != "form"
+
+    @property
+    def encoder_reads_form(self) -> bool:
+        """Whether the form vector is part of the encoder's input, so that it changes what contexts say."""
+        return self.mode in ("replace", "add", "add-quotes")
 
     @property
     def needs_mean(self) -> bool:

@@ -12,12 +12,18 @@ from transformers import initialization as init
 from transformers.utils import ModelOutput
 
 from .configuration_bertram import BertramConfig, preset_fields
-from .context_encoders import average_context, build_encoder, copy_encoder, read_at_positions
-from .context_weighting import AttentiveWeights, index_words, sum_by_word
-from .embedding_space import embedding_fingerprint
-from .form_encoders import build_form_encoder
-from .look_alike_mixture import UNLIKELY, LookAlikeMixture, compare_with
-from .slim_checkpoint import SlimPreTrainedModel
+from .modeling_context import (
+    AttentiveWeights,
+    average_context,
+    build_encoder,
+    copy_encoder,
+    index_words,
+    read_at_positions,
+    sum_by_word,
+)
+from .modeling_form import build_form_encoder
+from .modeling_look_alikes import UNLIKELY, LookAlikeMixture, compare_with
+from .modeling_slim import SlimPreTrainedModel, embedding_fingerprint
 
 # Where the prefix of each mode holds the form vector: [CLS] form :, and [CLS] " form " :.
 FORM_POSITIONS = {"add": 1, "add-quotes": 2}
@@ -344,4 +350,6 @@ class BertramModel(SlimPreTrainedModel):
 
 
 BertramModel.register_for_auto_class("AutoModel")
+
+
 BertramConfig.register_for_auto_class()

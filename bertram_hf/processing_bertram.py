@@ -11,14 +11,20 @@ import torch
 from transformers import AutoTokenizer, BatchFeature, PreTrainedTokenizerBase, ProcessorMixin
 from transformers.utils import cached_file
 
-from .context_cutting import Parts, cut_as_released, cut_at_word, tokenize_parts
-from .form_tokenization import FORM_VOCAB_NAME, NO_UNIT, FormTokenizer
-from .look_alikes import LOOK_ALIKES_NAME, LookAlikes
-from .plain_tokens import end_ids, is_uncased
-from .word_matching import check_contexts, check_word, normalize_text, truncation_span
+from .processing_context import (
+    Parts,
+    cut_as_released,
+    cut_at_word,
+    end_ids,
+    is_uncased,
+    tokenize_parts,
+    truncation_span,
+)
+from .processing_look_alikes import LOOK_ALIKES_NAME, LookAlikes
+from .processing_words import check_contexts, check_word, normalize_text
+from .tokenization_form import FORM_VOCAB_NAME, NO_UNIT, FormTokenizer
 
 logger = logging.getLogger(__name__)
-
 Match = Literal["word", "whitespace"]
 Prefix = Literal["none", "colon", "quotes"]
 PREFIX_OF_MODE: dict[str, Prefix] = {"add": "colon", "add-quotes": "quotes"}

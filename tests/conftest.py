@@ -1,6 +1,6 @@
 import pytest
 import torch
-from tiny_models import FAMILIES, ORIGINAL
+from support.tiny_models import FAMILIES, ORIGINAL
 from transformers import AutoConfig, AutoModel, BertTokenizer, RobertaTokenizer
 
 

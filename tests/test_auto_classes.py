@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, AutoProcessor
 
 from bertram_hf import BertramConfig, BertramModel, BertramProcessor, induce_vectors
-from bertram_hf.training_record import save_model
+from bertram_hf.training.record import save_model
 
 CONTEXTS = {"kumquat": ["a kumquat, please", "the kumquat tree"], "quokka": ["a small quokka"]}
 

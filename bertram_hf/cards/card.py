@@ -1,0 +1,125 @@
+"""A model card for a folder that was saved: what its files say, and nothing else."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import ModelCard, ModelCardData
+from huggingface_hub.utils import validate_repo_id
+
+from ..utils.tables import format_facts
+from .citations import ATTENTIVE_MIMICKING_PAPER, BERTRAM_PAPER, ONE_TOKEN_APPROXIMATION_PAPER
+from .descriptions import (
+    Description,
+    describe_injected,
+    describe_masked_lm,
+    describe_model,
+    describe_processor,
+    describe_words,
+)
+from .folders import find_kind, is_hub_name
+from .training import (
+    format_scores,
+    format_training,
+    list_results,
+    read_masked_lm_training,
+    read_training,
+    uses_approximation,
+)
+
+CARD_NAME = "README.md"
+LIBRARY = "bertram-hf"
+READ_TRAINING = {"model": read_training, "masked-lm": read_masked_lm_training}
+DESCRIBE = {
+    "model": describe_model,
+    "processor": describe_processor,
+    "words": describe_words,
+    "injected": describe_injected,
+    "masked-lm": describe_masked_lm,
+}
+
+
+def write_card(
+    folder: str | os.PathLike,
+    *,
+    name: str | None = None,
+    license: str | None = None,
+    language: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+    base_model: str | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Writes README.md, a Hugging Face model card, into a folder that bertram_hf saved. No weights are loaded.
+
+    If the folder holds `training.json` or `masked_lm.json`, the card has data, recipe, stages and scores of training.
+
+    Args:
+        folder: Saved BERTRAM model with its processor, processor alone, word vectors, injected model, or masked
+            language model that `bertram masked-lm` trained.
+        name: Name on the Hub, for title and examples; by default the folder's.
+        license: Such as `"apache-2.0"`; left out if not given, like `language` and `datasets`.
+        language: Codes such as `"en"`.
+        datasets: The training data's names on the Hub.
+        base_model: The encoder's name on the Hub; by default the one that the folder names, if it is no local path.
+        overwrite: Whether a README.md may be overwritten.
+
+    Returns:
+        The path of the card.
+
+    Raises:
+        ValueError: If the folder is none of ours, or `base_model` is not a name on the Hub.
+        FileExistsError: If there is a README.md and it may not be overwritten.
+
+    Example:
+        >>> write_card("my-bertram", name="user/my-bertram", license="apache-2.0")  # doctest: +SKIP
+        PosixPath('my-bertram/README.md')
+    """
+    folder = Path(folder)
+    kind = find_kind(folder)
+    path = folder / CARD_NAME
+    if path.exists() and not overwrite:
+        raise FileExistsError(
+            f"Expected no {CARD_NAME} in {folder}; there is one. Pass overwrite=True (--force) to replace it."
+        )
+    if base_model is not None and not is_hub_name(base_model):
+        raise ValueError(f"base_model must be a name on the Hub, such as bert-base-uncased; got {base_model!r}.")
+    if name is None:
+        name = folder.resolve().name
+    else:
+        validate_repo_id(name)
+    training = READ_TRAINING[kind](folder) if kind in READ_TRAINING else {}
+    described = DESCRIBE[kind](folder, name, base_model)
+    if kind == "model" and not format_scores(training):
+        described.limits.append("No scores are recorded for this checkpoint.")
+    title = name.split("/")[-1]
+    results = list_results(training, described.metadata.get("pipeline_tag"))
+    metadata: dict[str, Any] = {
+        "license": license,
+        "language": list(language) or None,
+        "datasets": list(datasets) or None,
+        "library_name": LIBRARY,
+        "base_model": base_model,
+        "tags": ["bertram", "rare-words", "word-embeddings"],
+    }
+    if results:
+        metadata |= {"model_name": title, "eval_results": results}
+    header = ModelCardData(**metadata | described.metadata).to_yaml()
+    ModelCard(f"---\n{header}\n---\n\n{_format_body(title, described, training)}").save(path)
+    return path
+
+
+def _format_body(title: str, described: Description, training: dict[str, Any]) -> str:
+    papers = [BERTRAM_PAPER, ATTENTIVE_MIMICKING_PAPER]
+    if uses_approximation(training):
+        papers.append(ONE_TOKEN_APPROXIMATION_PAPER)
+    sections = {
+        f"# {title}": described.summary,
+        "## Use": f"With the Python package bertram_hf:\n\n```python\n{described.code}```\n\n{described.usage}",
+        "## What is inside": format_facts(described.facts),
+        "## Training": format_training(training),
+        "## Scores": format_scores(training),
+        "## Limits": "\n".join(f"- {limit}" for limit in described.limits),
+        "## Citation": "```bibtex\n" + "\n\n".join(papers) + "\n```",
+    }
+    return "\n\n".join(f"{heading}\n\n{text}" for heading, text in sections.items() if text) + "\n"

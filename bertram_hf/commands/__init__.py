@@ -1,1 +1,0 @@
-"""The commands of the `bertram` program: each module adds its own options and runs the command."""

@@ -1,0 +1,135 @@
+"""The contexts of words from one or more corpora."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from datasets import load_dataset
+
+from .build import CorpusSummary, build_corpus, load_contexts
+
+
+@dataclass(frozen=True)
+class CorpusSource:
+    """A source of contexts. One of the first three fields is given.
+
+    Args:
+        inputs: Text, JSONL or Parquet files, folders or patterns.
+        dataset: A dataset on the Hub, `[name]`, `[name, config]` or `[name, config, split]`; it is streamed.
+        folder: What `bertram corpus` wrote.
+        min_count: How often a word must occur to be trained on. The paper's is 100.
+        max_contexts: Sentences sampled for each word.
+        options: More arguments of `build_corpus`, such as `text_column`, `executor` and `num_workers`.
+    """
+
+    inputs: list[str] = field(default_factory=list)
+    dataset: list[str] = field(default_factory=list)
+    folder: str | None = None
+    min_count: int = 100
+    max_contexts: int = 64
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("inputs", "dataset", "folder") if getattr(self, name)]
+        if len(given) != 1:
+            raise ValueError(f"a corpus is one of inputs, dataset and folder; got {' and '.join(given) or 'none'}.")
+
+
+class CorpusContexts:
+    """The contexts of words from one or more corpora, read from disk as they are asked for.
+
+    Args:
+        folders: What `build_corpus` wrote.
+    """
+
+    def __init__(self, folders: Sequence[str | os.PathLike[str]]) -> None:
+        # An empty corpus has no rows to load.
+        self._corpora = [load_contexts(folder) for folder in folders if CorpusSummary.load(folder).num_words]
+        self._rows: dict[str, list[tuple[int, int]]] = {}
+        self.counts: Counter[str] = Counter()
+        self.num_contexts: Counter[str] = Counter()
+        for index, corpus in enumerate(self._corpora):
+            lengths = corpus.data.column("contexts").combine_chunks().value_lengths().to_pylist()
+            for row, (word, count) in enumerate(zip(corpus["word"], corpus["count"], strict=True)):
+                self._rows.setdefault(word, []).append((index, row))
+                self.counts[word] += count
+                self.num_contexts[word] += lengths[row]
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._rows
+
+    def __getitem__(self, word: str) -> list[str]:
+        """Returns a word's contexts, those of the first corpus first."""
+        return [text for index, row in self._rows[word] for text in self._corpora[index][row]["contexts"]]
+
+    def get(self, word: str) -> list[str]:
+        """Returns a word's contexts, none if it never occurs."""
+        if word not in self:
+            return []
+        return self[word]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+
+class ContextsOf:
+    """Words with their contexts, for several readings: what `EncodedContexts.build` takes."""
+
+    def __init__(self, words: Sequence[str], contexts: CorpusContexts) -> None:
+        self.words, self.contexts = words, contexts
+
+    def __iter__(self) -> Iterator[tuple[str, list[str]]]:
+        return ((word, self.contexts[word]) for word in self.words)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+def build_source(
+    source: CorpusSource,
+    folder: str | os.PathLike[str],
+    *,
+    words: Sequence[str] = (),
+    frequent_words: bool = True,
+    lower_case: bool,
+    seed: int = 0,
+    show_progress: bool = True,
+) -> Path:
+    """Builds a corpus, unless it is there already, and returns its folder.
+
+    Args:
+        source: Where the text comes from.
+        folder: Where the corpus is built; not used if the source is a built one.
+        words: Words whose contexts are sampled however rare they are.
+        frequent_words: Whether words that occur `source.min_count` times are sampled too.
+        lower_case: Whether words are read in lower case.
+        seed: Seed of the sample, unless `source.options` has one.
+        show_progress: Whether to show progress bars.
+
+    Raises:
+        ValueError: If it is being built by Slurm jobs and not yet there.
+    """
+    if source.folder is not None:
+        return Path(source.folder)
+    inputs = source.inputs
+    if source.dataset:
+        name, config, split = [*source.dataset, None, None][:3]
+        inputs = load_dataset(name, config, split=split or "train", streaming=True)
+    summary = build_corpus(
+        inputs,
+        folder,
+        lower_case=lower_case,
+        words=list(words) or None,
+        min_count=source.min_count if frequent_words else None,
+        max_contexts=source.max_contexts,
+        show_progress=show_progress,
+        **{"seed": seed, **source.options},
+    )
+    if summary is None:
+        raise ValueError(
+            "The corpus is built by Slurm jobs that have just been submitted. Run again when they are done."
+        )
+    return Path(folder)

@@ -1,0 +1,193 @@
+"""The datatrove steps that read a corpus: files, or a `datasets` dataset."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any, cast
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from datasets import Dataset, IterableDataset
+from datatrove.data import Document
+from datatrove.pipeline.base import PipelineStep
+
+from ..processing_words import has_surrogate, normalize_text, replace_surrogates
+from ..utils.files import write_json
+from .inputs import Piece, Source
+from .sentences import BLOCK_SIZE, HEAD_SIZE, Unit, detect_unit, find_break, read_blocks
+from .settings import CorpusSettings
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+ROWS_AT_ONCE = 256
+
+
+class FileReader(PipelineStep):
+    """Yields the texts of files: text in blocks of whole paragraphs or lines, JSONL and Parquet row by row.
+
+    A row of more than 1 MB is cut into such blocks too.
+    """
+
+    type = "READER"
+    name = "Corpus files"
+
+    def __init__(self, pieces: list[Piece], settings: CorpusSettings, phase: str) -> None:
+        super().__init__()
+        self.pieces, self.settings, self.phase = pieces, settings, phase
+
+    def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
+        report: Counter[str] = Counter()
+        for piece in self.pieces[rank::world_size]:
+            read = {"text": self._read_text, "jsonl": self._read_jsonl, "parquet": self._read_parquet}[piece.format]
+            try:
+                yield from read(piece, report)
+            except EOFError as error:
+                raise ValueError(f"{piece.path} ends too early: {error} Is the download complete?") from error
+            except pa.ArrowInvalid as error:
+                raise ValueError(f"{piece.path} cannot be read as Parquet: {error}") from error
+        write_json(self.settings.folder(self.phase) / f"{rank:05d}.reader.json", report)
+
+    def _read_text(self, piece: Piece, report: Counter[str]) -> Iterator[Document]:
+        report["num_documents"] += piece.start == 0
+        head = _read_head(piece.path)
+        unit = _choose_unit(head.decode("utf-8", "replace").replace("\r\n", "\n"), self.settings)
+        with fsspec.open(piece.path, "rb", compression="infer") as stream:
+            for block, is_cut in read_blocks(stream, unit, _seek(stream, piece, unit)):
+                report["num_long_lines"] += is_cut
+                text = _decode(block.removeprefix(BYTE_ORDER_MARK), report)
+                if text:
+                    yield _document(text, unit)
+
+    def _read_jsonl(self, piece: Piece, report: Counter[str]) -> Iterator[Document]:
+        _read_head(piece.path)
+        with fsspec.open(piece.path, "rb", compression="infer") as stream:
+            size = _seek(stream, piece, "line")
+            while size is None or size > 0:
+                line = stream.readline()
+                if not line:
+                    return
+                size = None if size is None else size - len(line)
+                if not line.strip():
+                    continue
+                try:
+                    row = json.loads(line.removeprefix(BYTE_ORDER_MARK))
+                except (ValueError, RecursionError):  # no JSON, no UTF-8, or JSON too deep to be a row
+                    row = None
+                if isinstance(row, dict):
+                    yield from _read_row(row, self.settings, report)
+                else:
+                    report["num_invalid_lines"] += 1
+
+    def _read_parquet(self, piece: Piece, report: Counter[str]) -> Iterator[Document]:
+        with fsspec.open(piece.path, "rb") as stream, pq.ParquetFile(stream) as table:
+            if self.settings.text_column not in table.schema_arrow.names:
+                raise ValueError(_missing_column(piece.path, self.settings.text_column, table.schema_arrow.names))
+            for batch in table.iter_batches(batch_size=ROWS_AT_ONCE, columns=[self.settings.text_column]):
+                for row in batch.to_pylist():
+                    yield from _read_row(row, self.settings, report)
+
+
+class DatasetReader(PipelineStep):
+    """Yields the texts of a `datasets` dataset."""
+
+    type = "READER"
+    name = "Corpus dataset"
+
+    def __init__(self, dataset: Dataset | IterableDataset, settings: CorpusSettings, phase: str) -> None:
+        super().__init__()
+        self.dataset, self.settings, self.phase = dataset, settings, phase
+
+    def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
+        report: Counter[str] = Counter()
+        shard: Any = self.dataset
+        if self.settings.text_column in (shard.column_names or []):
+            shard = shard.select_columns([self.settings.text_column])  # so that no images are decoded
+        if world_size > 1:
+            shard = shard.shard(num_shards=world_size, index=rank)
+        for row in shard:
+            yield from _read_row(row, self.settings, report)
+        write_json(self.settings.folder(self.phase) / f"{rank:05d}.reader.json", report)
+
+
+def make_reader(source: Source, settings: CorpusSettings, phase: str) -> PipelineStep:
+    """Returns the step that reads a source."""
+    if isinstance(source, list):
+        return FileReader(source, settings, phase)
+    return DatasetReader(source, settings, phase)
+
+
+def _read_row(row: dict[str, Any], settings: CorpusSettings, report: Counter[str]) -> Iterator[Document]:
+    """Yields the text of a row, if it has any; a long one in blocks, as a file is read."""
+    text = row.get(settings.text_column)
+    report["num_documents"] += 1
+    report["num_rows"] += 1
+    if not isinstance(text, str) or not text:
+        report["num_rows_without_text"] += 1
+        report["num_empty_documents" if text is None or text == "" else "num_invalid_lines"] += 1
+        return
+    report["num_invalid_lines"] += has_surrogate(text)
+    text = replace_surrogates(text)
+    unit = _choose_unit(text[:HEAD_SIZE].replace("\r\n", "\n"), settings)
+    if 4 * len(text) <= BLOCK_SIZE:  # a character has at most 4 bytes
+        yield _document(_normalize(text), unit)
+        return
+    for block, is_cut in read_blocks(BytesIO(text.encode()), unit):
+        report["num_long_lines"] += is_cut
+        yield _document(_normalize(block.decode()), unit)
+
+
+def _choose_unit(head: str, settings: CorpusSettings) -> Unit:
+    return detect_unit(head) if settings.unit == "auto" else cast(Unit, settings.unit)
+
+
+def _document(text: str, unit: Unit) -> Document:
+    return Document(text=text, id="", metadata={"unit": unit})
+
+
+def _missing_column(source: str, column: str, columns: list[str]) -> str:
+    return f"{source} has no column {column!r}, only {sorted(columns)}. Set text_column (--text-column)."
+
+
+def _read_head(path: str) -> bytes:
+    """Returns the beginning of a file. Raises a ValueError if it is not UTF-8 text."""
+    with fsspec.open(path, "rb", compression="infer") as stream:
+        head = stream.read(HEAD_SIZE)
+    if b"\0" in head or head.decode("utf-8", "replace").count("\ufffd") > max(4, len(head) / 10):
+        raise ValueError(
+            f"Expected UTF-8 text in {path}; it is binary or has another encoding. "
+            "Leave it out, or convert it (iconv -f ENCODING -t UTF-8)."
+        )
+    return head
+
+
+def _seek(stream: Any, piece: Piece, unit: Unit) -> int | None:
+    """Goes to the beginning of a piece. Returns its size, or None for all that follows."""
+    if piece.start == 0 and piece.end is None:
+        return None
+    end = None if piece.end is None else find_break(stream, piece.end, unit)
+    start = find_break(stream, piece.start, unit)
+    stream.seek(start)
+    return None if end is None else end - start
+
+
+def _decode(block: bytes, report: Counter[str]) -> str:
+    """Decodes UTF-8; lines that are not valid are counted and become blank, which parts what stood around them."""
+    try:
+        if b"\0" in block:
+            raise UnicodeDecodeError("utf-8", block, 0, 1, "a zero byte")
+        text = block.decode()
+    except UnicodeDecodeError:
+        lines = []
+        for line in block.split(b"\n"):
+            try:
+                lines.append(line.decode() if b"\0" not in line else "\n")
+            except UnicodeDecodeError:
+                lines.append("\n")
+            report["num_invalid_lines"] += lines[-1] == "\n"
+        text = "\n".join(lines)
+    return _normalize(text)
+
+
+def _normalize(text: str) -> str:
+    return normalize_text(text.replace("\r\n", "\n"))

@@ -1,0 +1,251 @@
+"""A uniform random sample of sentences for each word, drawn in one pass and bounded memory."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from itertools import pairwise, repeat
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from ..processing_words import WordPattern, fixed_beginning, fold_case, run_pattern
+from ..words.scanning import is_counted, sampling_pattern
+from .settings import CorpusSettings
+from .storage import RunWriter, part_of
+
+MAX_ROWS = 1 << 17  # of sampled sentences in memory, before they are written out
+MAX_CHARACTERS = 1 << 24
+MAX_SENTENCE_CHARACTERS = 2000
+SKETCH_SIZE = 1 << 16
+BATCH_SIZE = 2048
+
+
+class SentenceSampler:
+    """Keeps, for each word, the sentences with the smallest keys.
+
+    A key is a hash of the sentence, mixed with one of the word. The K different sentences with the smallest keys are a
+    uniform sample, whatever the order or the number of tasks, and equal sentences have equal keys.
+
+    Sentences go through in batches, so that NumPy does what is done for each word.
+
+    Args:
+        words: The words to sample sentences for.
+        settings: How to sample.
+        runs: Where sampled sentences go; it may hold more for a word than its sample, never less.
+
+    Attributes:
+        report: How many sentences were seen and left out.
+        term_counts: How often the words occur that `CountWords` does not see, such as "New York".
+        sketch: The smallest hashes of the sentences, for `estimate_distinct`.
+    """
+
+    def __init__(self, words: list[str], settings: CorpusSettings, runs: RunWriter) -> None:
+        self.settings, self.runs = settings, runs
+        self.report: Counter[str] = Counter()
+        self.term_counts: Counter[str] = Counter()
+        self.ids = {word: row for row, word in enumerate(words) if is_counted(word)}
+        self.term_ids = {word: row for row, word in enumerate(words) if word not in self.ids}
+        self.terms = TermFinder(list(self.term_ids), ignore_case=settings.lower_case)
+        self.salts = np.array([hash_text(word, settings.seed) for word in words], np.uint64)
+        self.parts = np.array([part_of(word, settings.num_parts) for word in words], np.int32)
+        self.limits = np.full(len(words), np.iinfo(np.uint64).max, np.uint64)
+        self.kept = (np.zeros(0, np.int32), np.zeros(0, np.uint64))
+        self.sketch = np.zeros(0, np.uint64)
+        self._sketched: list[int] = []
+        self._texts: list[str] = []
+        self._tokens: list[str] = []
+        self._lengths: list[int] = []
+        self._term_rows: list[tuple[int, int]] = []  # index of the text, row of the term
+        self._rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._row_texts: list[str] = []
+        self._num_rows = self._num_characters = 0
+
+    def add(self, sentence: str) -> None:
+        """Looks for words in a sentence."""
+        folded = fold_case(sentence) if self.settings.lower_case else sentence
+        pattern = sampling_pattern(folded)
+        tokens = pattern.findall(folded)
+        self.report["num_sentences"] += 1
+        found = self.terms.find(sentence, folded) if self.term_ids else []
+        for term, _, count in found:
+            self.term_counts[term] += count
+        if len(tokens) < self.settings.min_sentence_words:
+            self.report["num_short_sentences"] += 1
+            return
+        self._sketched.append(hash_text(sentence, self.settings.seed))
+        if len(tokens) > self.settings.max_sentence_words:
+            self._add_windows(sentence, list(pattern.finditer(folded)), found)
+        elif len(sentence) > MAX_SENTENCE_CHARACTERS:
+            self.report["num_overlong_sentences"] += 1
+        else:
+            self._add_text(sentence, tokens, [term for term, _, _ in found])
+        if len(self._texts) >= BATCH_SIZE:
+            self._add_batch()
+
+    def flush(self) -> None:
+        """Writes all that is still in memory."""
+        self._add_batch()
+        self._write_rows()
+
+    def _add_text(self, text: str, tokens: list[str], terms: Iterable[str]) -> None:
+        self._term_rows += [(len(self._texts), self.term_ids[term]) for term in terms]
+        self._texts.append(text)
+        self._tokens += tokens
+        self._lengths.append(len(tokens))
+
+    def _add_windows(self, sentence: str, matches: list[re.Match[str]], found: list[tuple[str, int, int]]) -> None:
+        """Cuts a long sentence around the first occurrence of each word; words at one place share a window."""
+        self.report["num_cut_sentences"] += 1
+        size = self.settings.max_sentence_words
+        last_start = len(matches) - size
+        windows: dict[int, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
+        seen = set()
+        for index, match in enumerate(matches):
+            token = match.group()
+            if token in self.ids and token not in seen:
+                seen.add(token)
+                windows[max(0, min(index - size // 2, last_start))][0].append(token)
+        starts = np.array([match.start() for match in matches])
+        for term, position, _ in found:
+            index = max(0, int(np.searchsorted(starts, position, side="right")) - 1)
+            windows[max(0, min(index - size // 2, last_start))][1].append(term)
+        for start, (tokens, terms) in windows.items():
+            first = 0 if start == 0 else matches[start].start()
+            text = sentence[first : matches[start + size - 1].end() if start < last_start else None]
+            if len(text) > MAX_SENTENCE_CHARACTERS:
+                self.report["num_overlong_sentences"] += 1
+                continue
+            # A term that touches the edge may have lost its end.
+            self._add_text(text, tokens, [term for term in terms if self.terms.has(term, text)])
+
+    def _add_batch(self) -> None:
+        """Takes the sentences whose key is small enough out of those that were added."""
+        hashes = np.fromiter(map(hash_text, self._texts, repeat(self.settings.seed)), np.uint64, len(self._texts))
+        ids = np.fromiter(map(self.ids.get, self._tokens, repeat(-1)), np.int32, len(self._tokens))
+        texts = np.repeat(np.arange(len(self._texts)), self._lengths)
+        texts, ids = texts[ids >= 0], ids[ids >= 0]
+        if self._term_rows:
+            rows = np.array(self._term_rows)
+            texts, ids = np.concatenate([texts, rows[:, 0]]), np.concatenate([ids, rows[:, 1].astype(np.int32)])
+        keys = mix_keys(hashes[texts], self.salts[ids])
+        small = keys <= self.limits[ids]
+        used, texts = np.unique(texts[small], return_inverse=True)
+        self._rows.append((ids[small], keys[small], texts + len(self._row_texts)))
+        self._row_texts += [self._texts[index] for index in used]
+        self._num_rows += len(texts)
+        self._num_characters += sum(len(self._texts[index]) for index in used)
+        self.sketch = add_to_sketch(self.sketch, np.array(self._sketched, np.uint64))
+        self._texts, self._tokens, self._lengths, self._term_rows, self._sketched = [], [], [], [], []
+        # With many words, more rows, since writing some goes through all keys that are kept.
+        if self._num_rows > max(MAX_ROWS, len(self.kept[0]) // 4) or self._num_characters > MAX_CHARACTERS:
+            self._write_rows()
+
+    def _write_rows(self) -> None:
+        """Writes the sentences that are still in their words' samples, and sets the limit for those to come."""
+        num_kept = len(self.kept[0])
+        ids = np.concatenate([self.kept[0], *(rows[0] for rows in self._rows)])
+        keys = np.concatenate([self.kept[1], *(rows[1] for rows in self._rows)])
+        texts = np.concatenate([np.full(num_kept, -1), *(rows[2] for rows in self._rows)])
+        chosen = smallest_keys(ids, keys, self.settings.max_contexts)
+        self.kept = ids[chosen], keys[chosen]
+        ends = np.flatnonzero(np.append(np.diff(self.kept[0]) != 0, True)) if len(chosen) else np.zeros(0, np.int64)
+        full = ends[np.diff(ends, prepend=-1) == self.settings.max_contexts]
+        self.limits[self.kept[0][full]] = self.kept[1][full]
+        new = chosen[chosen >= num_kept]
+        new = new[np.lexsort((texts[new], self.parts[ids[new]]))]  # equal texts side by side compress well
+        bounds = np.searchsorted(self.parts[ids[new]], np.arange(self.settings.num_parts + 1))
+        sentences = pa.array(self._row_texts, pa.large_string())
+        for start, end in pairwise(bounds):
+            rows = new[start:end]
+            self.runs.write([pa.array(ids[rows]), pa.array(keys[rows]), sentences.take(pa.array(texts[rows]))])
+        self._rows, self._row_texts = [], []
+        self._num_rows = self._num_characters = 0
+
+
+class TermFinder:
+    """Finds words that are no single token ("New York", "C++", "42"), exactly as the processor does.
+
+    Example:
+        >>> TermFinder(["new york"], ignore_case=True).find("In New York.", "in new york.")
+        [('new york', 3, 1)]
+    """
+
+    def __init__(self, terms: list[str], *, ignore_case: bool) -> None:
+        self._ignore_case = ignore_case
+        self._patterns: dict[str, WordPattern] = {}
+        self._by_run: dict[str, list[tuple[str, str]]] = defaultdict(list)  # each term, and what it surely begins with
+        for term in terms:
+            run = run_pattern(term).search(term)
+            self._by_run[run.group() if run else ""].append((term, fixed_beginning(term)))
+
+    def find(self, sentence: str, folded: str) -> list[tuple[str, int, int]]:
+        """Returns the terms in a sentence: each with its first position and how often it occurs."""
+        found = []
+        for run in sorted(self._by_run.keys() & {"", *run_pattern(folded).findall(folded)}):
+            for term, beginning in self._by_run[run]:
+                if beginning in folded:
+                    segments = self._pattern(term).split(sentence)
+                    if len(segments) > 1:
+                        found.append((term, len(segments[0]), len(segments) - 1))
+        return found
+
+    def has(self, term: str, text: str) -> bool:
+        """Whether a term stands in a text."""
+        return next(self._pattern(term).find_all(text), None) is not None
+
+    def _pattern(self, term: str) -> WordPattern:
+        """Returns how to match a term; compiled at first use, since most terms of a long list are never met."""
+        if term not in self._patterns:
+            self._patterns[term] = WordPattern(term, ignore_case=self._ignore_case)
+        return self._patterns[term]
+
+
+def hash_text(text: str, seed: int) -> int:
+    """Returns a 64-bit hash."""
+    return xxhash.xxh3_64_intdigest(text.encode(), seed)
+
+
+def mix_keys(hashes: np.ndarray, salts: np.ndarray) -> np.ndarray:
+    """Returns the keys of sentences for words.
+
+    The bits are mixed (as in SplitMix64), since of sentences that two words share, the smallest of `hash ^ salt` would
+    hardly ever be the same: the two samples would not be independent.
+    """
+    keys = hashes ^ salts
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))
+
+
+def smallest_keys(ids: np.ndarray, keys: np.ndarray, limit: int) -> np.ndarray:
+    """Returns the rows that have the `limit` smallest different keys of their id, by id and key.
+
+    Of equal rows, the first is taken.
+
+    Example:
+        >>> smallest_keys(np.array([1, 0, 1, 1, 1]), np.array([7, 9, 5, 5, 6]), 2).tolist()
+        [1, 2, 4]
+    """
+    order = np.lexsort((keys, ids))
+    ids, keys = ids[order], keys[order]
+    is_new = np.ones(len(ids), bool)
+    is_new[1:] = (ids[1:] != ids[:-1]) | (keys[1:] != keys[:-1])
+    order, ids = order[is_new], ids[is_new]
+    indices = np.arange(len(ids))
+    is_first = np.ones(len(ids), bool)
+    is_first[1:] = ids[1:] != ids[:-1]
+    ranks = indices - np.maximum.accumulate(np.where(is_first, indices, 0))
+    return order[ranks < limit]
+
+
+def add_to_sketch(sketch: np.ndarray, hashes: np.ndarray) -> np.ndarray:
+    """Returns the smallest different hashes, sorted, of a sketch and of more."""
+    if len(sketch) == SKETCH_SIZE:
+        hashes = hashes[hashes < sketch[-1]]
+    return np.unique(np.concatenate([sketch, hashes]))[:SKETCH_SIZE]
+
+
+def estimate_distinct(sketch: np.ndarray) -> int:
+    """Returns how many different hashes there were, from the smallest ones; exact if these are all."""
+    return len(sketch) if len(sketch) < SKETCH_SIZE else int((SKETCH_SIZE - 1) * 2.0**64 / float(sketch[-1]))

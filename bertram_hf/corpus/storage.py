@@ -1,0 +1,102 @@
+"""The files that the steps of a corpus write and read. Each appears under its name only when it is whole."""
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import xxhash
+
+from ..utils.files import read_json
+from .settings import CorpusSettings
+
+COUNT_SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
+SAMPLE_SCHEMA = pa.schema([("id", pa.int32()), ("key", pa.uint64()), ("text", pa.large_string())])
+CONTEXTS_SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64()), ("contexts", pa.list_(pa.string()))])
+MIN_ROWS_REDUCED = 1 << 14
+
+
+class RunWriter:
+    """Writes batches, one for each part of the words in turn, to an Arrow file."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.path, self.schema = path, schema
+
+    def __enter__(self) -> "RunWriter":
+        self._file = pa.OSFile(f"{self.path}.tmp", "wb")
+        self._writer = pa.ipc.new_file(self._file, self.schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+        return self
+
+    def write(self, columns: list[pa.Array]) -> None:
+        self._writer.write_batch(pa.record_batch(columns, schema=self.schema))
+
+    def __exit__(self, error_type: Any, *rest: Any) -> None:
+        if error_type is None:
+            self._writer.close()
+            self._file.close()
+            os.replace(f"{self.path}.tmp", self.path)
+
+
+def merge_runs(
+    folder: Path, part: int, num_parts: int, *, schema: pa.Schema, reduce: Callable[[pa.Table], pa.Table]
+) -> pa.Table:
+    """Reduces the batches of one part, from all files of a folder, to one table.
+
+    It is reduced whenever it has doubled, so memory is bounded by the result and the sorting takes little time.
+    """
+    merged, waiting, num_waiting = schema.empty_table(), [], 0
+    for path in sorted(folder.glob("*.arrow")):
+        with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
+            for index in range(part, reader.num_record_batches, num_parts):
+                waiting.append(reader.get_batch(index))
+                num_waiting += len(waiting[-1])
+                if num_waiting >= max(MIN_ROWS_REDUCED, len(merged)):
+                    merged = reduce(pa.Table.from_batches([*merged.to_batches(), *waiting], schema))
+                    waiting, num_waiting = [], 0
+    return reduce(pa.Table.from_batches([*merged.to_batches(), *waiting], schema))
+
+
+def part_of(word: str, num_parts: int) -> int:
+    """Returns the part, of those in which words are processed and written, that a word belongs to."""
+    return xxhash.xxh3_64_intdigest(word.encode()) % num_parts
+
+
+def read_words(settings: CorpusSettings) -> list[str]:
+    """Returns the words to sample sentences for, sorted: those that were given, the frequent ones, or both."""
+    totals: Counter[str] = Counter()
+    for path in settings.folder("count").glob("*.reader.json"):
+        totals.update(read_json(path))
+    if 0 < totals["num_rows"] == totals["num_rows_without_text"]:
+        raise ValueError(
+            f"None of {totals['num_rows']:,} rows has text in the column {settings.text_column!r}. Set text_column "
+            "(--text-column)."
+        )
+    given = settings.given_words()
+    if settings.min_count is None:
+        return given or []
+    counted = pq.read_table(settings.folder("result/counts"), schema=COUNT_SCHEMA)
+    frequent = counted.filter(pc.field("count") >= settings.min_count)
+    if not len(frequent) and given is None:
+        most = pc.max(counted["count"]).as_py()
+        raise ValueError(
+            f"No word occurs min_count={settings.min_count} times; the most frequent one occurs {most} times. "
+            "Lower min_count, or give more text."
+            if most
+            else "Expected text with words; there is none in the inputs. Check that they are the right files."
+        )
+    if settings.max_words is not None:
+        frequent = frequent.sort_by([("count", "descending"), ("word", "ascending")]).slice(0, settings.max_words)
+    return sorted({*frequent["word"].to_pylist(), *(given or [])})
+
+
+def write_parquet(table: pa.Table, path: Path) -> None:
+    """Writes a Parquet file. A table without rows has no row group either: `datasets` cannot read an empty one."""
+    temporary = f"{path}.tmp"
+    with pq.ParquetWriter(temporary, table.schema, compression="zstd") as writer:
+        if len(table):
+            writer.write_table(table, row_group_size=4096)
+    os.replace(temporary, path)

@@ -1,0 +1,22 @@
+"""Evaluators and statistics."""
+
+from .misspellings import evaluate_misspellings
+from .rarified import evaluate_rarified
+from .recovery import RecoveryScore, evaluate_recovery
+from .similarity import evaluate_similarity, read_rated_pairs
+from .statistics import bootstrap_interval, compare_systems
+from .wnlampro import read_wnlampro
+from .wnlampro_scoring import evaluate_wnlampro
+
+__all__ = [
+    "RecoveryScore",
+    "bootstrap_interval",
+    "compare_systems",
+    "evaluate_misspellings",
+    "evaluate_rarified",
+    "evaluate_recovery",
+    "evaluate_similarity",
+    "evaluate_wnlampro",
+    "read_rated_pairs",
+    "read_wnlampro",
+]

@@ -1,0 +1,111 @@
+"""Words whose contexts are encoded once, so that vectors from many random choices of them cost little."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from tqdm.auto import tqdm
+
+from ..modeling_bertram import BertramModel
+from ..processing_bertram import BertramProcessor
+from ..utils.progress import SECONDS_BEFORE_PROGRESS
+from .batching import encode_tokens, encode_words
+from .checks import find_failing_words
+
+logger = logging.getLogger(__name__)
+
+
+class ContextDraws:
+    """Draws contexts of words at random and induces vectors from them.
+
+    Args:
+        model: The model, in eval mode.
+        processor: Its processor.
+        contexts: For each word its contexts. Words none of whose contexts can be used count as words without; how many
+            is logged.
+        max_contexts: How many contexts of each word, drawn at random, are encoded; draws are made from these.
+        seed: Seed of all choices.
+        show_progress: Whether a run of more than a few seconds shows a progress bar.
+
+    Attributes:
+        words: W words, as the processor writes them, in the order of `contexts`.
+        num_contexts: (W,), how many contexts of each were encoded.
+
+    Example:
+        >>> draws = ContextDraws(model, processor, contexts, max_contexts=32)  # doctest: +SKIP
+        >>> draws.induce(4).shape  # from four contexts of each word  # doctest: +SKIP
+        torch.Size([300, 384])
+    """
+
+    @torch.inference_mode()
+    def __init__(
+        self,
+        model: BertramModel,
+        processor: BertramProcessor,
+        contexts: Mapping[str, Sequence[str]],
+        *,
+        max_contexts: int,
+        seed: int = 0,
+        show_progress: bool = True,
+    ) -> None:
+        self.model = model
+        self._generator = np.random.default_rng(seed)
+        pools = [
+            [texts[i] for i in self._generator.permutation(len(texts))[:max_contexts]] for texts in contexts.values()
+        ]
+        failed = find_failing_words(model, processor, dict(zip(contexts, pools, strict=True)))
+        if failed:  # a few words must not stop an evaluation
+            pools = [[] if word in failed else pool for word, pool in zip(contexts, pools, strict=True)]
+            logger.warning("%d of %d words have no context that can be used.", len(failed), len(contexts))
+        encoded = processor.encode(list(contexts), pools)
+        self.words = [entry.word for entry in encoded]
+        self.num_contexts = np.array([len(entry.used) for entry in encoded], dtype=np.int64)
+        self._firsts = np.cumsum(self.num_contexts) - self.num_contexts
+        self._form_embeddings = encode_words(model, processor, self.words) if model.config.has_form else None
+        self._look_alikes = {
+            name: tensor.to(model.device) for name, tensor in processor.find_look_alikes(self.words).items()
+        }
+        self._context_embeddings: Any = None
+        if not model.config.has_context:
+            return
+        form = None
+        if self._form_embeddings is not None:
+            form = self._form_embeddings[np.repeat(np.arange(len(self.words)), self.num_contexts)]
+        with tqdm(
+            total=int(self.num_contexts.sum()),
+            desc="Encoding contexts",
+            unit="context",
+            delay=SECONDS_BEFORE_PROGRESS,
+            disable=not show_progress,
+        ) as progress:
+            self._context_embeddings = encode_tokens(
+                model,
+                processor,
+                [ids for entry in encoded for ids in entry.input_ids],
+                [position for entry in encoded for position in entry.mask_positions],
+                form,
+                progress=progress,
+            )
+
+    @torch.inference_mode()
+    def induce(self, number: int) -> torch.Tensor:
+        """Returns the vectors (W, H) from a new random choice of at most `number` contexts of each word.
+
+        A model that reads the spelling only gives the same whatever the number; one that reads contexts only gives its
+        bias to a word without any.
+        """
+        if self._context_embeddings is None:
+            assert self._form_embeddings is not None  # a model has one part at least
+            return self._form_embeddings
+        rows = [
+            first + self._generator.permutation(available)[:number]
+            for first, available in zip(self._firsts, self.num_contexts, strict=True)
+        ]
+        counts = torch.tensor([len(chosen) for chosen in rows], device=self.model.device)
+        chosen = self._context_embeddings[np.concatenate(rows)] if rows else self._context_embeddings
+        combined, _ = self.model.combine(self._form_embeddings, chosen, counts)
+        if self.model.config.look_alikes:
+            combined, _ = self.model.mix_look_alikes(combined, counts, **self._look_alikes)
+        return combined

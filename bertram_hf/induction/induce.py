@@ -1,0 +1,181 @@
+"""One call that induces the vectors of many words."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Literal
+
+import torch
+from tqdm.auto import tqdm
+
+from ..modeling_bertram import BertramModel
+from ..processing_bertram import WORD_NOT_FOUND, BertramProcessor
+from ..utils.paths import hide_paths
+from ..utils.progress import SECONDS_BEFORE_PROGRESS
+from .batching import CONTEXTS_PER_WINDOW, CPU_TOKENS_PER_BATCH, GPU_TOKENS_PER_BATCH, encode_tokens, encode_words
+from .checks import check_processor_fits, find_failing_words, refuse_failing_words
+from .word_vectors import WordVectors
+
+logger = logging.getLogger(__name__)
+SMALLEST_SHARE = 0.01  # of a look-alike in a vector, to be told
+IGNORED_BY_FORM_MODEL = "the model reads the form only"
+
+
+@torch.inference_mode()
+def induce_vectors(
+    model: BertramModel,
+    processor: BertramProcessor,
+    contexts: Mapping[str, Sequence[str]],
+    *,
+    max_tokens_per_batch: int | None = None,
+    errors: Literal["raise", "skip"] = "raise",
+    look_alikes: bool = True,
+    show_progress: bool = True,
+) -> WordVectors:
+    """Induces one vector for each word.
+
+    Contexts of different words share batches, sorted by length. The token limit bounds the memory of the encoder; the
+    result does not depend on it. What is kept per context is one vector until its word is done.
+
+    Args:
+        model: The model, on any device; it is run in eval mode.
+        processor: Its processor.
+        contexts: For each word the texts that contain it; an empty list for spelling alone.
+        max_tokens_per_batch: Limit of padded tokens in a batch. Default: 1,024 on a CPU, 32,768 elsewhere.
+        errors: Whether a word that cannot have a vector raises, before anything is computed, or is left out and listed
+            in `WordVectors.failed`.
+        look_alikes: Whether words may be taken for misspellings, by a model that has learnt that.
+        show_progress: Whether a run of more than a few seconds shows a progress bar.
+
+    Returns:
+        The vectors, in the order of `contexts`.
+
+    Raises:
+        WordError: If a word cannot have a vector: it is empty, a context-only model has no context with it, or
+            white-space matching fails where the released code does. The message lists all such words.
+        ValueError: If the processor does not fit the model.
+    """
+    if not isinstance(contexts, Mapping):
+        raise TypeError(f"Expected a mapping from words to lists of contexts; got {type(contexts).__name__}.")
+    if max_tokens_per_batch is None:
+        max_tokens_per_batch = CPU_TOKENS_PER_BATCH if model.device.type == "cpu" else GPU_TOKENS_PER_BATCH
+    if max_tokens_per_batch < 1:
+        raise ValueError(f"max_tokens_per_batch must be positive; got {max_tokens_per_batch}.")
+    if errors not in ("raise", "skip"):
+        raise ValueError(f"errors must be raise or skip; got {errors!r}.")
+    check_processor_fits(model, processor)
+    failed = find_failing_words(model, processor, contexts)
+    if errors == "raise":
+        refuse_failing_words(failed, len(contexts))
+    was_training = model.training
+    model.eval()
+    try:
+        vectors = _induce(model, processor, contexts, failed, max_tokens_per_batch, look_alikes, show_progress)
+    finally:
+        model.train(was_training)
+    vectors.encoder = hide_paths(model.config.encoder_name_or_path)
+    num_dropped = sum(len(dropped) for dropped in vectors.dropped_contexts.values())
+    if num_dropped and model.config.has_context:
+        logger.warning(
+            f"{num_dropped} contexts do not hold their word and were not used; see WordVectors.dropped_contexts."
+        )
+    return vectors
+
+
+def _induce(
+    model: BertramModel,
+    processor: BertramProcessor,
+    contexts: Mapping[str, Sequence[str]],
+    failed: dict[str, str],
+    max_tokens: int,
+    mix_look_alikes: bool,
+    show_progress: bool,
+) -> WordVectors:
+    config = model.config
+    words = [word for word in contexts if word not in failed]
+    form_embeddings: Any = encode_words(model, processor, words, max_tokens) if config.has_form else None
+    if not config.has_context:
+        ignored = {
+            word: dict.fromkeys(range(len(contexts[word])), IGNORED_BY_FORM_MODEL) for word in words if contexts[word]
+        }
+        return WordVectors(
+            words, form_embeddings.cpu(), model.embedding_fingerprint(), dropped_contexts=ignored, failed=failed
+        )
+    used: dict[str, list[int]] = {word: [] for word in words}
+    dropped: dict[str, dict[int, str]] = {}
+    word_embeddings: list[torch.Tensor] = []
+    weights: dict[str, torch.Tensor] = {}
+    found_alike = processor.find_look_alikes(words) if mix_look_alikes else {}
+    look_alikes = {name: tensor.to(model.device) for name, tensor in found_alike.items()}
+    shares: dict[str, dict[str, float]] = {}
+
+    def finish_words(end: int, rows: torch.Tensor, embeddings: torch.Tensor) -> None:
+        """Combines the words from the first unfinished one up to `end`."""
+        start = len(weights)
+        num_contexts = torch.bincount(rows - start, minlength=end - start)
+        form = None if form_embeddings is None else form_embeddings[start:end]
+        num_contexts_here = num_contexts.to(model.device)
+        combined, context_weights = model.combine(form, embeddings, num_contexts_here)
+        if look_alikes:
+            found = {name: tensor[start:end] for name, tensor in look_alikes.items()}
+            combined, found_shares = model.mix_look_alikes(combined, num_contexts_here, **found)
+            shares.update(_name_look_alikes(processor, words[start:end], found["look_alike_ids"], found_shares))
+        word_embeddings.append(combined.cpu())
+        weights.update(zip(words[start:end], context_weights.cpu().split(num_contexts.tolist()), strict=True))
+
+    located = _locate_all(processor, words, contexts, used, dropped)
+    rows = torch.empty(0, dtype=torch.long)
+    embeddings = torch.empty(0, config.context_size, dtype=model.dtype, device=model.device)
+    total = sum(len(contexts[word]) for word in words)
+    progress = tqdm(
+        total=total,
+        desc="Inducing vectors",
+        unit="context",
+        delay=SECONDS_BEFORE_PROGRESS,
+        disable=not show_progress,
+    )
+    with progress:
+        while window := list(islice(located, CONTEXTS_PER_WINDOW)):
+            window_rows = torch.tensor([row for row, _ in window])
+            form = None if form_embeddings is None else form_embeddings[window_rows.to(model.device)]
+            tokens = processor.encode_located([parts for _, parts in window])
+            encoded = encode_tokens(model, processor, *tokens, form, max_tokens=max_tokens, progress=progress)
+            rows, embeddings = torch.cat([rows, window_rows]), torch.cat([embeddings, encoded])
+            # The last word of the window may go on in the next one; all words before it are complete.
+            num_complete = int((rows < rows[-1]).sum())
+            finish_words(int(rows[-1]), rows[:num_complete], embeddings[:num_complete])
+            rows, embeddings = rows[num_complete:], embeddings[num_complete:]
+        finish_words(len(words), rows, embeddings)
+    return WordVectors(
+        words, torch.cat(word_embeddings), model.embedding_fingerprint(), weights, used, dropped, failed, shares
+    )
+
+
+def _name_look_alikes(
+    processor: BertramProcessor, words: Sequence[str], token_ids: torch.Tensor, shares: torch.Tensor
+) -> dict[str, dict[str, float]]:
+    """Returns, for each word, the known words with a share in its vector that is worth telling, largest first."""
+    assert processor.look_alikes is not None
+    named: dict[str, dict[str, float]] = {}
+    shares, token_ids = shares.float().cpu(), token_ids.cpu()
+    for row, column in (shares >= SMALLEST_SHARE).nonzero().tolist():
+        name = processor.look_alikes.name(int(token_ids[row, column]))
+        named.setdefault(words[row], {})[name] = round(shares[row, column].item(), 4)
+    return {word: dict(sorted(known.items(), key=lambda item: -item[1])) for word, known in named.items()}
+
+
+def _locate_all(
+    processor: BertramProcessor,
+    words: Sequence[str],
+    contexts: Mapping[str, Sequence[str]],
+    used: dict[str, list[int]],
+    dropped: dict[str, dict[int, str]],
+) -> Iterator[tuple[int, list[str | int]]]:
+    """Yields each context that holds its word, with the word's row, and notes in `used` and `dropped` which did."""
+    for row, word in enumerate(words):
+        for index, parts in enumerate(processor.locate(word, contexts[word])):
+            if parts is None:
+                dropped.setdefault(word, {})[index] = WORD_NOT_FOUND
+            else:
+                used[word].append(index)
+                yield row, parts

@@ -1,0 +1,245 @@
+"""Induced vectors as a small file that can be kept, shared and loaded again."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from huggingface_hub import hf_hub_download
+from safetensors.torch import load_file, save_file
+
+from ..utils.hub import push_saved
+
+VECTORS_NAME = "word_vectors.safetensors"
+METADATA_NAME = "word_vectors.json"
+DETAILS = ("context_weights", "used_contexts", "dropped_contexts", "failed", "look_alikes")  # what is known by word
+
+
+@dataclass
+class WordVectors:
+    """Vectors of words in one model's input embedding space.
+
+    Attributes:
+        words: W different words.
+        embeddings: (W, H).
+        embedding_fingerprint: Names the embedding space; see `embedding_fingerprint`. None if it is not known.
+        context_weights: For each word the weights of the contexts that were used, in their order.
+        used_contexts: For each word the indices of the contexts that were used.
+        dropped_contexts: For each word why contexts, by index, were not used.
+        failed: Words that got no vector, and why.
+        look_alikes: For each word that may be a misspelling, the shares of known words in its vector, largest first.
+        encoder: Name of the encoder whose embedding space it is, if it is known.
+
+    Example:
+        >>> vectors = WordVectors(["kumquat"], torch.ones(1, 3))
+        >>> vectors["kumquat"]
+        tensor([1., 1., 1.])
+        >>> "quokka" in vectors, len(vectors)
+        (False, 1)
+    """
+
+    words: list[str]
+    embeddings: torch.Tensor
+    embedding_fingerprint: str | None = None
+    context_weights: dict[str, torch.Tensor] = field(default_factory=dict)
+    used_contexts: dict[str, list[int]] = field(default_factory=dict)
+    dropped_contexts: dict[str, dict[int, str]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    look_alikes: dict[str, dict[str, float]] = field(default_factory=dict)
+    encoder: str | None = None
+
+    def __post_init__(self) -> None:
+        self.words = list(self.words)
+        self.embeddings = torch.as_tensor(self.embeddings)
+        if self.embeddings.ndim != 2 or len(self.embeddings) != len(self.words):
+            raise ValueError(
+                f"Expected one row of embeddings for each of {len(self.words)} words; "
+                f"got a tensor of shape {tuple(self.embeddings.shape)}."
+            )
+        self._rows = {word: row for row, word in enumerate(self.words)}
+        if len(self._rows) != len(self.words):
+            twice = next(word for row, word in enumerate(self.words) if self._rows[word] != row)
+            raise ValueError(f"Each word may stand once; {twice!r} stands more often.")
+        is_finite = self.embeddings.isfinite().all(dim=1)
+        if not is_finite.all():
+            word = self.words[int((~is_finite).nonzero()[0])]
+            raise ValueError(f"The vector of {word!r} holds NaN or infinity. Check the model's weights.")
+
+    @classmethod
+    def from_dict(
+        cls, vectors: Mapping[str, torch.Tensor | Sequence[float]], *, embedding_fingerprint: str | None = None
+    ) -> "WordVectors":
+        """Makes word vectors of a mapping from words to vectors of one size."""
+        rows = [torch.as_tensor(vector, dtype=torch.float32) for vector in vectors.values()]
+        sizes = {tuple(row.shape) for row in rows}
+        if len(sizes) > 1:
+            raise ValueError(f"All vectors must have one size; got {sorted(sizes)}.")
+        embeddings = torch.stack(rows) if rows else torch.empty(0, 0)
+        return cls(list(vectors), embeddings, embedding_fingerprint=embedding_fingerprint)
+
+    def __getitem__(self, word: str) -> torch.Tensor:
+        if word in self._rows:
+            return self.embeddings[self._rows[word]]
+        reason = f" It failed: {self.failed[word]}" if word in self.failed else ""
+        raise KeyError(f"There is no vector for {word!r} among {len(self)} words.{reason}")
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __repr__(self) -> str:
+        words = ", ".join(f"{word:.40}" for word in self.words[:5]) + (", ..." if len(self) > 5 else "")
+        return f"WordVectors({len(self)} words x {self.embeddings.shape[1]}: {words})"
+
+    def select(self, words: Iterable[str]) -> "WordVectors":
+        """Returns the vectors of some words, in the order given, with all that is known of them.
+
+        Raises:
+            KeyError: If a word has no vector, with its name.
+
+        Example:
+            >>> vectors = WordVectors(["kumquat", "quokka"], torch.eye(2))
+            >>> vectors.select(["quokka"]).embeddings
+            tensor([[0., 1.]])
+        """
+        words = list(words)
+        for word in words:
+            self[word]  # raises if there is none
+        return WordVectors(
+            words,
+            self.embeddings[[self._rows[word] for word in words]],
+            embedding_fingerprint=self.embedding_fingerprint,
+            context_weights={word: self.context_weights[word] for word in words if word in self.context_weights},
+            used_contexts={word: self.used_contexts[word] for word in words if word in self.used_contexts},
+            dropped_contexts={word: self.dropped_contexts[word] for word in words if word in self.dropped_contexts},
+            look_alikes={word: self.look_alikes[word] for word in words if word in self.look_alikes},
+            encoder=self.encoder,
+        )
+
+    @classmethod
+    def join(cls, parts: Sequence["WordVectors"]) -> "WordVectors":
+        """Returns the vectors of several in one, with all that is known of them.
+
+        Raises:
+            ValueError: If they are of different embedding spaces, or a word stands in two of them.
+
+        Example:
+            >>> WordVectors.join([WordVectors([word], torch.ones(1, 2)) for word in ("kumquat", "quokka")])
+            WordVectors(2 words x 2: kumquat, quokka)
+        """
+        spaces = {part.embedding_fingerprint for part in parts}
+        if len(spaces) > 1:
+            raise ValueError(f"Expected vectors of one embedding space; got those of {', '.join(map(str, spaces))}.")
+        filled = [part for part in parts if len(part)] or list(parts[:1])
+        details: dict[str, Any] = {
+            name: {key: value for part in parts for key, value in getattr(part, name).items()} for name in DETAILS
+        }
+        return cls(
+            [word for part in filled for word in part.words],
+            torch.cat([part.embeddings for part in filled]) if filled else torch.empty(0, 0),
+            spaces.pop() if spaces else None,
+            **details,
+            encoder=filled[0].encoder if filled else None,
+        )
+
+    def to_dict(self) -> dict[str, torch.Tensor]:
+        """Returns a mapping from words to vectors."""
+        return dict(zip(self.words, self.embeddings, strict=True))
+
+    def to_numpy(self) -> np.ndarray:
+        """Returns the embeddings (W, H) in single precision."""
+        return self.embeddings.float().cpu().numpy()
+
+    def save_word2vec(self, path: str | os.PathLike) -> None:
+        """Writes the word2vec text format, as `gensim.models.KeyedVectors.load_word2vec_format` reads it.
+
+        White space inside a term becomes "_", since the format separates by spaces.
+
+        Raises:
+            ValueError: If two words become the same.
+        """
+        keys = ["_".join(word.split()) for word in self.words]
+        if len(set(keys)) != len(keys):
+            raise ValueError('Two words are the same once their white space is written as "_"; rename one of them.')
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"{len(self)} {self.embeddings.shape[1]}\n")
+            for key, row in zip(keys, self.to_numpy(), strict=True):
+                file.write(key + " " + " ".join(map(repr, row.tolist())) + "\n")
+
+    def save_pretrained(self, save_directory: str | os.PathLike) -> None:
+        """Writes a safetensors file with the numbers and a JSON file with the rest."""
+        folder = Path(save_directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        empty = self.embeddings.new_empty(0)
+        weights = [self.context_weights.get(word, empty).cpu() for word in self.words]
+        tensors = {
+            "embeddings": self.embeddings.cpu().contiguous(),
+            "context_weights": torch.cat(weights) if weights else empty.cpu(),
+        }
+        metadata = {
+            "format": 1,
+            "words": self.words,
+            "embedding_fingerprint": self.embedding_fingerprint,
+            "num_weights": [len(weight) for weight in weights],
+            "used_contexts": self.used_contexts,
+            "dropped_contexts": self.dropped_contexts,
+            "failed": self.failed,
+            "look_alikes": self.look_alikes,
+            "encoder": self.encoder,
+        }
+        # Under other names first, those of this process: a kill or a full disk leaves what was there before, and
+        # processes that write the same do not disturb each other.
+        unfinished = {name: folder / f"{name}.{os.getpid()}.tmp" for name in (VECTORS_NAME, METADATA_NAME)}
+        try:
+            save_file(tensors, unfinished[VECTORS_NAME], metadata={"format": "pt"})
+            unfinished[METADATA_NAME].write_text(json.dumps(metadata), encoding="utf-8")
+            for name, path in unfinished.items():
+                os.replace(path, folder / name)
+        finally:
+            for path in unfinished.values():
+                path.unlink(missing_ok=True)
+
+    @classmethod
+    def from_pretrained(cls, path_or_repo: str | os.PathLike, **hub_arguments: Any) -> "WordVectors":
+        """Reads what `save_pretrained` wrote, from a folder or from the Hub.
+
+        Args:
+            path_or_repo: Folder or Hub name.
+            hub_arguments: Passed to `huggingface_hub.hf_hub_download`, such as `revision` or `token`.
+        """
+
+        def locate(name: str) -> str:
+            if os.path.isdir(path_or_repo):
+                return os.path.join(path_or_repo, name)
+            return hf_hub_download(str(path_or_repo), name, **hub_arguments)
+
+        metadata = json.loads(Path(locate(METADATA_NAME)).read_text(encoding="utf-8"))
+        tensors = load_file(locate(VECTORS_NAME))
+        weights = tensors["context_weights"].split(metadata["num_weights"]) if metadata["words"] else []
+        return cls(
+            metadata["words"],
+            tensors["embeddings"],
+            embedding_fingerprint=metadata["embedding_fingerprint"],
+            context_weights=dict(zip(metadata["words"], weights, strict=True)),
+            used_contexts=metadata["used_contexts"],
+            dropped_contexts={
+                word: {int(index): reason for index, reason in reasons.items()}
+                for word, reasons in metadata["dropped_contexts"].items()
+            },
+            failed=metadata["failed"],
+            look_alikes=metadata.get("look_alikes", {}),
+            encoder=metadata.get("encoder"),
+        )
+
+    def push_to_hub(self, repo_id: str, *, private: bool | None = None, token: str | bool | None = None) -> str:
+        """Uploads the vectors to a model repository on the Hub and returns its address."""
+        return push_saved(self, repo_id, private=private, token=token)

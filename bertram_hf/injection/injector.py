@@ -1,0 +1,340 @@
+"""Injection of word vectors into a model that somebody already has."""
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from huggingface_hub import snapshot_download
+from torch import nn
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from ..induction.word_vectors import DETAILS, WordVectors
+from ..modeling_slim import embedding_fingerprint
+from ..processing_context import is_uncased
+from ..utils.hub import push_saved
+from .baking import TokenStyle, bake
+from .embedding import InjectedEmbedding
+from .labels import ignore_injected_labels
+from .saving import SETTINGS_NAME, InjectorSettings, check_pack_name, load_packs, save_packs
+from .tokenizer import Mode, SplicingBackend, splice_tokenizer
+from .word_index import WordIndex, find_unusable
+
+logger = logging.getLogger(__name__)
+DEFAULT_PACK = "default"
+MAX_LISTED = 10
+MISSPELT_SHARE = 0.5  # of a known word in a vector, above which the vector's word is taken for its misspelling
+# A vector whose norm is so many times above the largest or below the smallest of the vocabulary is suspicious.
+NORM_MARGIN = 2.0
+
+
+class BertramEmbeddingInjector(PreTrainedModel):
+    """Wraps a model so that rare words in raw text are represented by their induced vectors.
+
+    The wrapped model is changed in place, in its input embeddings only; `remove` undoes it. The `tokenizer` is a copy
+    of the one given that puts ids of its own where the words stand; only texts that contain a word are touched.
+
+    Args:
+        model: Any encoder model with any head.
+        tokenizer: Its tokenizer.
+        vectors: Vectors, as [`WordVectors`] or a mapping from words to tensors.
+        mode: `"replace"` puts one vector in the place of the word's pieces; `"slash"` keeps the pieces and adds a slash
+            and the vector (Section 5.3 of the paper); `"auto"` replaces words that are taken for misspellings, by
+            `WordVectors.look_alikes`, and does the other for all else.
+        freeze_embeddings: Whether the model's input embeddings are frozen, as in the paper; else vectors stop fitting.
+        train_vectors: Whether the vectors themselves are trained.
+        fine_tuned: Whether the model was fine-tuned, input embeddings included, from the one that the vectors are for.
+            Then its embedding space has another fingerprint, though it has hardly moved, and is not asked for.
+
+    Raises:
+        ValueError: If the vectors do not fit the model: other embedding space or size, NaN, a special token as a word,
+            or two words that the tokenizer cannot tell apart.
+
+    Example:
+        >>> injector = BertramEmbeddingInjector(model, tokenizer, vectors, mode="slash")  # doctest: +SKIP
+        >>> batch = injector.tokenizer(["A kumquat."], return_tensors="pt")  # doctest: +SKIP
+        >>> injector(**batch).logits  # doctest: +SKIP
+    """
+
+    base_model_prefix = "model"
+    accepts_loss_kwargs = False
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        vectors: WordVectors | Mapping[str, torch.Tensor],
+        mode: Mode = "replace",
+        *,
+        freeze_embeddings: bool = True,
+        train_vectors: bool = False,
+        fine_tuned: bool = False,
+    ) -> None:
+        embedding = model.get_input_embeddings()
+        if isinstance(embedding, InjectedEmbedding):
+            raise ValueError("This model has an injector already. Add the vectors to it, or remove it first.")
+        if type(embedding) is not nn.Embedding:
+            raise ValueError(
+                f"{type(model).__name__} has input embeddings of the type {type(embedding).__name__}; "
+                "only a plain nn.Embedding can be injected into."
+            )
+        super().__init__(model.config)
+        self.mode = mode
+        self.packs: dict[str, dict[str, int]] = {}  # for each pack the rows of its words
+        self._details: dict[str, dict[str, Any]] = {}  # what else is known of the words of each pack
+        self._words: list[str] = []  # the word of each row
+        self._index = WordIndex(ignore_case=is_uncased(tokenizer))
+        self._special_tokens = {self._index.key(token) for token in tokenizer.all_special_tokens}
+        self._fingerprint = None if fine_tuned else embedding_fingerprint(embedding.weight)
+        self._embedding_size = embedding.embedding_dim
+        norms = embedding.weight.detach().float().norm(dim=1)
+        norms = norms[norms > 0]  # the padding token's may be zero
+        self._norm_range = (norms.min().item() / NORM_MARGIN, norms.max().item() * NORM_MARGIN)
+        self.plain_tokenizer = tokenizer
+        first_id = max(embedding.num_embeddings, len(tokenizer))
+        self.tokenizer = splice_tokenizer(tokenizer, self._index, self._words, first_id, mode)
+        pack = self._check_pack(vectors)  # before the model is touched
+        model.set_input_embeddings(InjectedEmbedding(embedding, first_id, trainable=train_vectors))
+        self.model = model
+        if freeze_embeddings:
+            embedding.weight.requires_grad_(False)
+        self.register_state_dict_post_hook(_strip_prefix)
+        self.register_load_state_dict_pre_hook(_restore_prefix)
+        if len(pack):
+            self._add_checked(pack, DEFAULT_PACK)
+
+    @property
+    def table(self) -> InjectedEmbedding:
+        """The model's input embeddings with the table of vectors."""
+        return self.model.get_input_embeddings()
+
+    @property
+    def backend(self) -> SplicingBackend:
+        """The tokenizer's backend, which finds the words."""
+        return self.tokenizer._tokenizer
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        start_positions: torch.Tensor | None = None,
+        end_positions: torch.Tensor | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Runs the wrapped model; arguments that are not given are not passed on. Returns the model's own outputs.
+
+        A label that is an injected word, as a masked language model may get, cannot be predicted and is ignored.
+        """
+        if labels is not None and input_ids is not None and labels.shape == input_ids.shape:
+            labels = ignore_injected_labels(labels, self.table.first_id)
+        given = {
+            "input_ids": input_ids,
+            "attention_mask": attention_mask,
+            "token_type_ids": token_type_ids,
+            "position_ids": position_ids,
+            "inputs_embeds": inputs_embeds,
+            "labels": labels,
+            "start_positions": start_positions,
+            "end_positions": end_positions,
+        }
+        return self.model(**{name: value for name, value in given.items() if value is not None}, **kwargs)
+
+    def add(self, vectors: WordVectors | Mapping[str, torch.Tensor], name: str) -> None:
+        """Adds a pack of vectors, or swaps the pack of this name. A word of several packs has the vector added last.
+
+        Encodings made earlier stay valid while the injector lives: rows of the table are never given to another word.
+        A saved injector numbers its words anew when it is loaded.
+
+        Args:
+            vectors: The vectors.
+            name: The pack's name. That of the vectors with which the injector was made is "default".
+        """
+        check_pack_name(name)
+        pack = self._check_pack(vectors)
+        if name in self.packs:
+            self.remove_pack(name)
+        self._add_checked(pack, name)
+
+    def _add_checked(self, pack: WordVectors, name: str) -> None:
+        rows = {word: len(self._words) + row for row, word in enumerate(pack.words)}
+        self.packs[name] = rows
+        self._details[name] = {detail: getattr(pack, detail) for detail in ("encoder", *DETAILS)}
+        shares = {word: max(pack.look_alikes.get(word, {}).values(), default=0.0) for word in pack.words}
+        self.backend.in_place.update(row for word, row in rows.items() if shares[word] > MISSPELT_SHARE)
+        self._words += pack.words
+        self.table.append(pack.embeddings)
+        for word, row in rows.items():
+            self._index.add(word, row)
+
+    def remove_pack(self, name: str) -> None:
+        """Takes a pack away; words that an earlier pack has too get its vector again.
+
+        Raises:
+            KeyError: If there is no such pack.
+        """
+        if name not in self.packs:
+            raise KeyError(f"There is no pack {name!r}. Packs: {', '.join(self.packs) or 'none'}.")
+        del self._details[name]
+        for word in self.packs.pop(name):
+            self._index.remove(word)
+        for rows in self.packs.values():
+            for word, row in rows.items():
+                self._index.add(word, row)
+
+    @contextmanager
+    def disabled(self) -> Iterator[None]:
+        """Inside this block the tokenizer leaves all words as they are."""
+        was_enabled, self.backend.enabled = self.backend.enabled, False
+        try:
+            yield
+        finally:
+            self.backend.enabled = was_enabled
+
+    def pack(self, name: str = DEFAULT_PACK) -> WordVectors:
+        """Returns the vectors of a pack as they are now, which training may have changed, as the embeddings may."""
+        return self._pack(name, embedding_fingerprint(self.table.weight))
+
+    def _pack(self, name: str, fingerprint: str) -> WordVectors:
+        rows = list(self.packs[name].values())
+        embeddings = self.table.vectors.detach()[rows].float().cpu()
+        return WordVectors(list(self.packs[name]), embeddings, embedding_fingerprint=fingerprint, **self._details[name])
+
+    def _check_pack(self, vectors: WordVectors | Mapping[str, torch.Tensor]) -> WordVectors:
+        """Returns the vectors as [`WordVectors`], or raises if they cannot be injected; warns of wild norms."""
+        pack = vectors if isinstance(vectors, WordVectors) else WordVectors.from_dict(vectors)
+        if self._fingerprint is not None and pack.embedding_fingerprint not in (None, self._fingerprint):
+            raise ValueError(
+                f"The vectors belong to the embedding space {pack.embedding_fingerprint}; this model has "
+                f"{self._fingerprint}. Induce them with a BERTRAM for this model; if it was fine-tuned from the model "
+                "that they are for, say fine_tuned=True."
+            )
+        size = self._embedding_size
+        if len(pack) and pack.embeddings.shape[1] != size:
+            raise ValueError(f"The vectors have {pack.embeddings.shape[1]} dimensions, the model's embeddings {size}.")
+        unusable = find_unusable(pack.words, self._index, self._special_tokens)
+        if unusable:
+            listed = "\n".join(f"- {word!r:.40} {reason}" for word, reason in list(unusable.items())[:MAX_LISTED])
+            raise ValueError(
+                f"{len(unusable)} of {len(pack)} words cannot be injected:\n{listed}\n"
+                "Leave them out; `InjectionPolicy().select(vectors, tokenizer)` does."
+            )
+        norms = pack.embeddings.float().norm(dim=1)
+        low, high = self._norm_range
+        wild = [word for word, norm in zip(pack.words, norms.tolist(), strict=True) if not low <= norm <= high]
+        if wild:
+            logger.warning(
+                f"{len(wild)} of {len(pack)} vectors have norms far outside the vocabulary's, {low:.2g} to {high:.2g} "
+                f"with a margin: {', '.join(map(repr, wild[:5]))}. The model may not understand them."
+            )
+        return pack
+
+    def remove(self) -> PreTrainedModel:
+        """Takes the injector out of the model and returns the model as it was given."""
+        self.table.uninstall(self.model)
+        return self.model
+
+    def bake(
+        self, save_directory: str | os.PathLike, *, token_style: TokenStyle = "word"
+    ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """Writes an ordinary checkpoint and tokenizer that need no bertram_hf, and returns both; see [`bake`]."""
+        model, tokenizer = bake(self, token_style=token_style)
+        model.save_pretrained(save_directory)
+        tokenizer.save_pretrained(save_directory)
+        return model, tokenizer
+
+    def save_pretrained(self, save_directory: str | os.PathLike, **kwargs: Any) -> None:
+        """Saves the wrapped model as it would save itself, its tokenizer, and beside them the packs and settings.
+
+        Packs that an earlier save left in the folder, and that are no longer there, are deleted.
+        """
+        if kwargs.pop("push_to_hub", False):
+            raise ValueError("push_to_hub would upload the model without its packs. Use injector.push_to_hub(repo_id).")
+        folder = Path(save_directory)
+        earlier = InjectorSettings.load(folder).packs if (folder / SETTINGS_NAME).is_file() else []
+        self.model.save_pretrained(folder, **kwargs)
+        self.tokenizer.save_pretrained(folder)
+        fingerprint = embedding_fingerprint(self.table.weight)
+        save_packs(folder, {name: self._pack(name, fingerprint) for name in self.packs}, earlier=earlier)
+        settings = InjectorSettings(
+            model_class=type(self.model).__name__,
+            mode=self.mode,
+            packs=list(self.packs),
+            train_vectors=self.table.trainable,
+            freeze_embeddings=not self.table.weight.requires_grad,
+            fine_tuned=fingerprint != self._fingerprint,
+        )
+        settings.save(folder)
+
+    @classmethod
+    def from_pretrained(
+        cls, pretrained_model_name_or_path: str | os.PathLike, *model_args: Any, **kwargs: Any
+    ) -> "BertramEmbeddingInjector":
+        """Loads what `save_pretrained` wrote, from a folder or the Hub; arguments are passed to the wrapped model's.
+
+        Raises:
+            ValueError: If the folder holds no injector, or one of a model of another package.
+        """
+        folder = Path(pretrained_model_name_or_path)
+        if not folder.is_dir():
+            folder = Path(snapshot_download(str(pretrained_model_name_or_path), **_hub_arguments(kwargs)))
+        name = InjectorSettings.load(folder).model_class
+        model_class = getattr(transformers, name, None)
+        if model_class is None:
+            raise ValueError(
+                f"{name} is no class of Transformers. Load the model with its own class, then: "
+                "bertram_hf.injection.inject_saved(folder, model, tokenizer)."
+            )
+        model = model_class.from_pretrained(folder, *model_args, **kwargs)
+        return inject_saved(folder, model, AutoTokenizer.from_pretrained(folder))
+
+    def push_to_hub(self, repo_id: str, *, private: bool | None = None, token: str | bool | None = None) -> str:
+        """Uploads the whole, packs included, to a model repository on the Hub and returns its address."""
+        return push_saved(self, repo_id, private=private, token=token)
+
+
+def inject_saved(
+    folder: str | os.PathLike, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+) -> BertramEmbeddingInjector:
+    """Injects the packs that were saved in `folder` into a model that is already loaded."""
+    folder = Path(folder)
+    settings = InjectorSettings.load(folder)
+    injector = BertramEmbeddingInjector(
+        model,
+        tokenizer,
+        {},
+        settings.mode,
+        freeze_embeddings=settings.freeze_embeddings,
+        train_vectors=settings.train_vectors,
+        fine_tuned=settings.fine_tuned,
+    )
+    for name, vectors in load_packs(folder, settings.packs).items():
+        injector.add(vectors, name)
+    return injector
+
+
+def _strip_prefix(module: nn.Module, state_dict: dict[str, Any], prefix: str, metadata: Any) -> None:
+    """Names weights as the wrapped model does, so that checkpoints of the injector are checkpoints of the model."""
+    for key in [key for key in state_dict if key.startswith(f"{prefix}model.")]:
+        state_dict[prefix + key.removeprefix(f"{prefix}model.")] = state_dict.pop(key)
+
+
+def _restore_prefix(module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Undoes `_strip_prefix` before weights are loaded."""
+    for key in [key for key in state_dict if key.startswith(prefix)]:
+        state_dict[f"{prefix}model.{key.removeprefix(prefix)}"] = state_dict.pop(key)
+
+
+def _hub_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {name: kwargs[name] for name in ("revision", "token", "cache_dir", "local_files_only") if name in kwargs}

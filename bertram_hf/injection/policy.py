@@ -1,0 +1,69 @@
+"""Which induced vectors are to be injected, so that injection is off where it would hurt."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from transformers import PreTrainedTokenizerBase
+
+from ..induction.word_vectors import WordVectors
+from ..processing_context import is_uncased
+from ..words.pieces import PieceReader
+from ..words.splitting import count_noun, normalize_counts, normalize_spelling
+from .word_index import WordIndex, find_unusable
+
+
+@dataclass(frozen=True)
+class InjectionPolicy:
+    """Which induced vectors to use, so that words the model knows well are left as they are.
+
+    Attributes:
+        max_count: Words that occur more often keep their pieces.
+        min_pieces: So do words with fewer pieces, unless one is the unknown token.
+        min_contexts: So do words whose vector was induced from fewer contexts.
+
+    Example:
+        >>> policy = InjectionPolicy(max_count=100, min_pieces=2, min_contexts=1)
+        >>> selected, reasons = policy.select(vectors, tokenizer, counts)  # doctest: +SKIP
+        >>> reasons  # doctest: +SKIP
+        {'house': 'occurs 5000 times, more than 100'}
+    """
+
+    max_count: int | None = None
+    min_pieces: int | None = None
+    min_contexts: int = 0
+
+    def select(
+        self, vectors: WordVectors, tokenizer: PreTrainedTokenizerBase, counts: Mapping[str, int] | None = None
+    ) -> tuple[WordVectors, dict[str, str]]:
+        """Splits words into those to inject and the others, which include those that cannot be injected.
+
+        Args:
+            vectors: The induced vectors.
+            tokenizer: The tokenizer of the model that is to get them.
+            counts: How often words occur in a corpus, 0 if not listed; needed by `max_count`.
+
+        Returns:
+            The vectors to inject, and for each other word why it is not among them.
+
+        Raises:
+            ValueError: If `max_count` is set and there are no counts.
+        """
+        if self.max_count is not None and counts is None:
+            raise ValueError(f"max_count={self.max_count} needs to know how often words occur: pass counts.")
+        lower_case = is_uncased(tokenizer)
+        corpus_counts = normalize_counts(counts or {}, lower_case)
+        reader = PieceReader(tokenizer)
+        index = WordIndex(ignore_case=lower_case)
+        reasons = find_unusable(vectors.words, index, {index.key(token) for token in tokenizer.all_special_tokens})
+        normalized = [normalize_spelling(word, lower_case) for word in vectors.words]
+        for word, key, pieces in zip(vectors.words, normalized, reader.split(normalized), strict=True):
+            if word in reasons:
+                continue
+            count, num_contexts = corpus_counts.get(key, 0), len(vectors.used_contexts.get(word, []))
+            if self.max_count is not None and count > self.max_count:
+                reasons[word] = f"occurs {count} times, more than {self.max_count}"
+            elif self.min_pieces is not None and not reader.breaks_up(pieces, self.min_pieces):
+                reasons[word] = f"{count_noun(len(pieces), 'piece')}, fewer than {self.min_pieces}"
+            elif num_contexts < self.min_contexts:
+                reasons[word] = f"{count_noun(num_contexts, 'context')}, fewer than {self.min_contexts}"
+        return vectors.select(word for word in vectors.words if word not in reasons), reasons

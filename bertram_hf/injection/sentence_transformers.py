@@ -1,0 +1,104 @@
+"""Injected sentence-transformers models; needs `pip install bertram-hf[sentence-transformers]`."""
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+
+from ..induction.word_vectors import WordVectors
+from .injector import BertramEmbeddingInjector, inject_saved
+from .saving import InjectorSettings
+from .tokenizer import Mode
+
+
+class InjectedTransformer(Transformer):
+    """The first module of a `SentenceTransformer`, with an injector around its encoder.
+
+    It is made by [`inject_sentence_transformer`] and by loading what that was saved as. Weights keep their names.
+    """
+
+    @property
+    def injector(self) -> BertramEmbeddingInjector:
+        """The injector, for packs of words: `add`, `remove_pack`, `pack`, `disabled`."""
+        return self._injector[0]
+
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+        """Saves encoder and tokenizer as without an injector, and beside them its packs and settings."""
+        self.injector.save_pretrained(output_path, safe_serialization=safe_serialization)
+        self.save_config(output_path)
+
+    @classmethod
+    def load(
+        cls,
+        model_name_or_path: str,
+        subfolder: str = "",
+        token: bool | str | None = None,
+        cache_folder: str | None = None,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        *args: Any,
+        **kwargs: Any,
+    ) -> "InjectedTransformer":
+        """Loads what `save` wrote, from a folder or the Hub; `SentenceTransformer(path)` calls this.
+
+        Raises:
+            ValueError: If the folder holds no injector.
+        """
+        place = (model_name_or_path, subfolder, token, cache_folder, revision, local_files_only)
+        folder = Path(cls.load_dir_path(*place) or model_name_or_path)
+        InjectorSettings.load(folder)  # before the encoder is loaded: is there an injector at all?
+        transformer = super().load(*place, *args, **kwargs)
+        transformer._install(inject_saved(folder, transformer.model, transformer.processor))
+        return transformer
+
+    def _install(self, injector: BertramEmbeddingInjector) -> None:
+        self._injector = [injector]  # in a list, so that it is no submodule: it holds the encoder a second time
+        self.processor = injector.tokenizer
+
+
+def inject_sentence_transformer(
+    model: SentenceTransformer, vectors: WordVectors | Mapping[str, torch.Tensor], mode: Mode = "replace"
+) -> SentenceTransformer:
+    """Returns a copy of a sentence-transformers model that represents rare words by their vectors.
+
+    The given model stays as it is. A text without a word is embedded exactly as before, bit for bit if its batch is
+    padded as before; so an index needs new embeddings only for texts that contain a word. The copy saves itself with
+    `save_pretrained`; where bertram_hf is installed, `SentenceTransformer(path, trust_remote_code=True)` loads it.
+    sentence-transformers wants that flag for every module that is not its own.
+
+    Args:
+        model: A text model whose first module is sentence-transformers' `Transformer`.
+        vectors: Vectors for the model's encoder.
+        mode: See [`BertramEmbeddingInjector`].
+
+    Returns:
+        The copy; `copy[0].injector` adds and removes packs of words.
+
+    Raises:
+        ValueError: If the model cannot be injected into, or the vectors do not fit it.
+
+    Example:
+        >>> model = SentenceTransformer("all-MiniLM-L6-v2")  # doctest: +SKIP
+        >>> injected = inject_sentence_transformer(model, vectors)  # doctest: +SKIP
+        >>> injected.encode(["A kumquat."])  # doctest: +SKIP
+    """
+    transformer = model[0]
+    if isinstance(transformer, InjectedTransformer):
+        raise ValueError("This model has an injector already. Add the vectors with `model[0].injector.add`.")
+    if type(transformer) is not Transformer:
+        raise ValueError(f"The first module must be a Transformer; got {type(transformer).__name__}.")
+    if transformer.backend != "torch" or transformer.processor is not transformer.tokenizer:
+        raise ValueError(
+            f"Expected a text model with the backend torch; got {type(transformer.processor).__name__} and the "
+            f"backend {transformer.backend}. Load the model without `backend`, or take a text-only model."
+        )
+    injected = InjectedTransformer.__new__(InjectedTransformer)
+    copies: dict[int, Any] = {id(transformer): injected}  # deepcopy then puts it in the first module's place
+    injected.__setstate__(copy.deepcopy(transformer.__dict__, copies))
+    injected._prompt_length_mapping.clear()  # a prompt may contain a word
+    injected._install(BertramEmbeddingInjector(injected.model, injected.processor, vectors, mode=mode))
+    return copy.deepcopy(model, copies)

@@ -1,0 +1,221 @@
+"""An evaluation recipe: everything that `bertram reproduce` needs to know, as one YAML file."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..corpus.contexts import CorpusSource
+from ..evaluation.wnlampro import BANDS
+from ..injection.tokenizer import Mode, check_mode
+from ..utils.settings import load_settings
+from .rows import file_name
+
+
+@dataclass(frozen=True)
+class EvaluatedSystem:
+    """One row of a table.
+
+    Args:
+        name: The name that tables and figures show.
+        model: `"plain"` for the model as it is; `"pieces"` for the mean of a word's pieces; a preset that the training
+            recipe trains, such as `"bertram-add"`; the folder or Hub name of a trained model; or `"original"`, in
+            rarified data only, for the vector of the word that was replaced, which no system can know: a bound.
+        mode: How vectors are injected; see [`BertramEmbeddingInjector`].
+        indomain: Whether the texts of the test set, without labels, serve as contexts too.
+    """
+
+    name: str
+    model: str
+    mode: Mode = "replace"
+    indomain: bool = False
+
+    def __post_init__(self) -> None:
+        check_mode(self.mode)
+
+
+@dataclass(frozen=True)
+class RecoveryTask:
+    """Recovery of held-out words; see `word_recovery`.
+
+    Args:
+        words: A file of words of one piece, one on each line, that no system has been trained on.
+        corpus: Where their contexts come from.
+        num_contexts: Numbers of contexts to try.
+        num_draws: How many random choices of contexts are averaged.
+    """
+
+    words: str
+    corpus: CorpusSource
+    num_contexts: list[int] = field(default_factory=lambda: [0, 1, 2, 4, 8, 16, 32])
+    num_draws: int = 4
+
+
+@dataclass(frozen=True)
+class MisspellingTask:
+    """Recovery of known words from their misspellings; see `misspelling_recovery`.
+
+    Args:
+        sources: Where misspellings come from: `codespell`, `nlpaug` or TSV files.
+        corpus: Where the contexts of the words come from.
+        max_words: At most so many words, drawn at random.
+        num_contexts: Numbers of contexts to try.
+        num_draws: How many random choices of contexts are averaged.
+    """
+
+    sources: list[str]
+    corpus: CorpusSource
+    max_words: int | None = 1000
+    num_contexts: list[int] = field(default_factory=lambda: [0, 1, 4, 16])
+    num_draws: int = 2
+
+
+@dataclass(frozen=True)
+class SimilarityTask:
+    """Similarity as people rate it; see `word_similarity`.
+
+    Args:
+        pairs: A file of a known word, a rare word and a rating on each line.
+        corpus: Where the contexts of the rare words come from.
+        num_contexts: Numbers of contexts to try.
+        num_draws: How many random choices of contexts are averaged.
+    """
+
+    pairs: str
+    corpus: CorpusSource
+    num_contexts: list[int] = field(default_factory=lambda: [1, 2, 4, 8, 16, 32, 64, 128])
+    num_draws: int = 4
+
+
+@dataclass(frozen=True)
+class WnlamproTask:
+    """A masked language model, asked about rare words; see `wnlampro`.
+
+    Args:
+        model: Folder or Hub name of a masked language model with the encoder's input embeddings; or
+        texts: text files, or patterns of them, on which the encoder is given a head; see `masked_lm`.
+        max_steps: Steps of that training.
+        heldout_words: File of words that are never masked in it, so that it can serve as an encoder of a BERTRAM that
+            is tested on them.
+        probe: A file in the format of WNLaMPro; by default one is built from WordNet and the counts of `corpora`.
+        max_entries: Of the built one, for each relation and frequency band.
+        wordnet: Folder of WordNet's plain files for it; by default where WordNet is installed.
+        bands: The frequency bands that are asked.
+    """
+
+    model: str | None = None
+    texts: list[str] = field(default_factory=list)
+    max_steps: int = 1000
+    heldout_words: str | None = None
+    probe: str | None = None
+    max_entries: int = 250
+    wordnet: str | None = None
+    bands: list[str] = field(default_factory=lambda: ["rare", "medium"])
+
+    def __post_init__(self) -> None:
+        if (self.model is None) == (not self.texts):
+            raise ValueError("wnlampro: expected a masked language model, or texts to train one; give one of the two.")
+        unknown = [band for band in self.bands if band not in BANDS]
+        if unknown or not self.bands:
+            raise ValueError(f"wnlampro.bands: expected some of {', '.join(BANDS)}; got {self.bands}.")
+
+
+@dataclass(frozen=True)
+class RarifiedTask:
+    """A classification set to be rarified; see `rarification`.
+
+    Args:
+        name: The name that tables and figures show.
+        inputs: Its files: TSV, CSV, JSONL or Parquet; or
+        dataset: its name on the Hub, `[name]`, `[name, config]` or `[name, config, split]`.
+        text_column: The column of texts.
+        pair_column: The column of second texts, for text pairs.
+        label_column: The column of labels.
+        max_length: Inputs of the classifier are cut to so many tokens.
+        max_texts: At most so many texts, drawn at random.
+        synonyms: Whether WordNet's synonyms are substitutes.
+        misspellings: Where misspellings come from: `codespell`, `nlpaug` or a TSV file; none if empty.
+        misspelling_share: How likely a word may be replaced by a misspelling.
+        substitutions: TSV files of your own: word, substitute and, if you like, its kind.
+        max_count: A substitute is rare if it occurs less often in `corpora`.
+        only_unknown: Whether substitutes that the tokenizer has a token for are left out. In a small corpus a word that
+            the model knows well may be rare; the paper, with a large one, counts only.
+        max_masked: At most so many words of a text are replaced.
+        trainer: Fields of `TrainingArguments` for the classifier.
+    """
+
+    name: str
+    inputs: list[str] = field(default_factory=list)
+    dataset: list[str] = field(default_factory=list)
+    text_column: str = "text"
+    pair_column: str | None = None
+    label_column: str = "label"
+    max_length: int = 128
+    max_texts: int | None = None
+    synonyms: bool = True
+    misspellings: list[str] = field(default_factory=list)
+    misspelling_share: float = 0.1
+    substitutions: list[str] = field(default_factory=list)
+    max_count: int = 100
+    only_unknown: bool = True
+    max_masked: int = 5
+    trainer: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EvaluationRecipe:
+    """An evaluation recipe.
+
+    Args:
+        encoder: Name or folder of the encoder.
+        output: Folder for results: JSON, tables and figures.
+        work: Folder for all that is made on the way: models, corpora, classifiers.
+        systems: The rows of the tables.
+        training: A training recipe that trains the presets among the systems, once for each seed.
+        seeds: Seeds of training, of classifiers and of rarification.
+        corpora: Where contexts and counts of rare words come from, in WNLaMPro and in rarified data.
+        max_contexts: Contexts of a rare word that are read at most.
+        recovery: Recovery of held-out words.
+        misspellings: Recovery of known words from their misspellings.
+        similarity: Similarity as people rate it.
+        wnlampro: Clozes about rare words.
+        rarified: Classification sets.
+    """
+
+    encoder: str
+    output: str
+    work: str
+    systems: list[EvaluatedSystem]
+    training: str | None = None
+    seeds: list[int] = field(default_factory=lambda: [0, 1, 2])
+    corpora: list[CorpusSource] = field(default_factory=list)
+    max_contexts: int = 64
+    recovery: RecoveryTask | None = None
+    misspellings: MisspellingTask | None = None
+    similarity: SimilarityTask | None = None
+    wnlampro: WnlamproTask | None = None
+    rarified: list[RarifiedTask] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for what, names in (
+            ("systems", [system.name for system in self.systems]),
+            ("rarified", [task.name for task in self.rarified]),
+        ):
+            of_file: dict[str, str] = {}
+            for name in names:
+                file = file_name(name)
+                if file in of_file:
+                    raise ValueError(
+                        f"{what}: expected names that differ in letters or digits (a to z, 0 to 9), as files are named "
+                        f"by them; got {of_file[file]!r} and {name!r}."
+                    )
+                of_file[file] = name
+        if not self.systems or not self.seeds:
+            raise ValueError("systems and seeds: expected at least one of each; got none.")
+        if (self.rarified or self.wnlampro) and not self.corpora:
+            raise ValueError("corpora: needed for contexts and counts of rare words; got none.")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> "EvaluationRecipe":
+        """Reads a YAML file; see `load_settings`."""
+        return load_settings(cls, path, overrides)

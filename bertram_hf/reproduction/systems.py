@@ -1,0 +1,70 @@
+"""The systems that are compared: where each takes the vectors of rare words from."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..induction.draws import ContextDraws
+from ..induction.induce import induce_vectors
+from ..induction.piece_vectors import mean_piece_vectors
+from ..induction.word_vectors import WordVectors
+from ..modeling_bertram import BertramModel
+from ..processing_bertram import BertramProcessor
+
+PLAIN, PIECES, ORIGINAL = "plain", "pieces", "original"
+
+
+class VectorSource:
+    """Vectors of rare words from one system.
+
+    Args:
+        model: `"pieces"`, or the folder or Hub name of a trained model.
+        encoder: The encoder, which slim checkpoints do not hold.
+        tokenizer: Its tokenizer.
+
+    Example:
+        >>> source = VectorSource("runs/bertram-add", encoder, tokenizer)  # doctest: +SKIP
+        >>> source.induce({"kumquat": ["She peeled a kumquat."]}).words  # doctest: +SKIP
+        ['kumquat']
+    """
+
+    def __init__(self, model: str, encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        self.encoder, self.tokenizer = encoder, tokenizer
+        self.model: BertramModel | None = None
+        if model != PIECES:
+            self.model = BertramModel.from_pretrained(model, encoder=encoder).eval().to(encoder.device)
+            self.processor = BertramProcessor.from_pretrained(model)
+
+    def induce(self, contexts: Mapping[str, Sequence[str]], *, show_progress: bool = True) -> WordVectors:
+        """Returns the vectors of words. A word that cannot have one, such as a word without contexts for a model that
+        reads nothing else, keeps its pieces, as in the paper; it is listed in `failed`."""
+        if self.model is None:
+            return mean_piece_vectors(self.encoder, self.tokenizer, list(contexts))
+        return induce_vectors(self.model, self.processor, contexts, errors="skip", show_progress=show_progress)
+
+    def draws(
+        self, contexts: Mapping[str, Sequence[str]], *, max_contexts: int, seed: int, show_progress: bool = True
+    ) -> tuple[list[str], Callable[[int], torch.Tensor]]:
+        """Returns words, and a function that induces their vectors (W, H) from a random choice of so many contexts."""
+        if self.model is None:
+            vectors = mean_piece_vectors(self.encoder, self.tokenizer, list(contexts))
+            return vectors.words, lambda number: vectors.embeddings
+        drawn = ContextDraws(
+            self.model, self.processor, contexts, max_contexts=max_contexts, seed=seed, show_progress=show_progress
+        )
+        return drawn.words, drawn.induce
+
+    def reads_contexts(self) -> bool:
+        """Whether contexts make a difference."""
+        return self.model is not None and self.model.config.has_context
+
+
+@cache
+def name_model(model: str) -> str:
+    """Names a model by its weights if it is a folder, else by its name."""
+    weights = Path(model) / "model.safetensors"
+    return hashlib.sha256(weights.read_bytes()).hexdigest()[:32] if weights.is_file() else model

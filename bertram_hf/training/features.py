@@ -1,0 +1,175 @@
+"""What a frozen context part says of each context, computed once and kept on disk."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from accelerate import PartialState
+from tqdm.auto import tqdm
+
+from ..induction.batching import encode_tokens
+from ..modeling_bertram import BertramModel
+from ..processing_bertram import BertramProcessor, pad_rows
+from ..tokenization_form import NO_UNIT
+from ..utils.hashing import hash_model, hash_weights
+from ..utils.progress import SECONDS_BEFORE_PROGRESS
+from .contexts import EncodedContexts
+
+FORMAT_VERSION = 2
+CONTEXTS_PER_WINDOW = 8192
+
+
+@torch.inference_mode()
+def cache_features(
+    model: BertramModel,
+    processor: BertramProcessor,
+    contexts: EncodedContexts,
+    folder: str | os.PathLike,
+    *,
+    dtype: Literal["float16", "float32"] = "float16",
+    form_embeddings: torch.Tensor | None = None,
+    form_dropout: bool = False,
+    seed: int = 0,
+    show_progress: bool = True,
+) -> np.ndarray:
+    """Returns `model.encode_contexts` of all contexts, (C, hidden), memory-mapped.
+
+    The file's name is a hash of all that the features depend on: the encoder's weights, the contexts, the mode and, if
+    the mode reads it, the form part's weights. Something else makes another file, so a stale one is never read. A run
+    that was killed goes on where it was; several processes (`torchrun`) share the work.
+
+    Args:
+        model: The model; its encoder must be frozen and, if its mode reads the form, its form part too.
+        processor: Its processor.
+        contexts: The tokenised contexts.
+        folder: Where features are kept.
+        dtype: Half precision halves the space; its rounding is far below the differences between contexts.
+        form_embeddings: For modes that read the form: (W, H), the form vectors of the words; by default the model's.
+        form_dropout: For modes that read the form: whether each context sees a form vector that lacks some n-grams
+            (`config.ngram_dropout` of them, one draw for each context, the same in all epochs) or, as in induction, the
+            whole one.
+        seed: Seed of that draw.
+        show_progress: Whether a run of more than a few seconds shows a progress bar.
+
+    Raises:
+        ValueError: If a part that the features depend on is being trained.
+    """
+    config = model.config
+    reads_form = config.encoder_reads_form
+    if not config.freeze_encoder or (reads_form and not config.freeze_form):
+        raise ValueError(
+            f"Features of mode {config.mode!r} cannot be cached while the "
+            f"{'form part' if config.freeze_encoder else 'encoder'} is trained. Freeze it, or train with cache: false."
+        )
+    settings = {
+        "version": FORMAT_VERSION,
+        "contexts": contexts.key,
+        "encoder": hash_model(model.encoder),
+        "mode": config.mode if reads_form else "context",
+        "context_encoder": config.context_encoder,
+        "context_layers": config.context_layers,
+        "dtype": dtype,
+        "size": config.context_size,
+    }
+    if reads_form:
+        if form_embeddings is None:
+            settings["form"] = hash_weights(model.form_encoder)
+            settings["form_vocabulary"] = hashlib.sha256(
+                "\n".join(processor.form.vocab if processor.form else []).encode()
+            ).hexdigest()
+            settings["form_dropout"] = [config.ngram_dropout, seed] if form_dropout else None
+        else:
+            settings["form"] = hashlib.sha256(form_embeddings.numpy().tobytes()).hexdigest()
+    name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:32]
+    path, done_path = Path(folder) / f"{name}.npy", Path(folder) / f"{name}.done.npy"
+    num_windows = -(-len(contexts) // CONTEXTS_PER_WINDOW)
+    process = PartialState()
+    if process.is_main_process and not done_path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_array(path, np.dtype(dtype), (len(contexts), config.context_size))
+        (Path(folder) / f"{name}.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
+        np.lib.format.open_memmap(done_path, "w+", np.uint8, (num_windows,)).flush()
+    process.wait_for_everyone()
+    features = np.lib.format.open_memmap(path, "r+")
+    done = np.lib.format.open_memmap(done_path, "r+")
+    own = range(process.process_index, num_windows, process.num_processes)
+    windows = [window for window in own if not done[window]]
+    if windows:
+        was_training = model.training
+        model.eval()
+        for window in tqdm(
+            windows,
+            desc="Encoding contexts",
+            unit_scale=CONTEXTS_PER_WINDOW,
+            unit="context",
+            delay=SECONDS_BEFORE_PROGRESS,
+            disable=not show_progress,
+        ):
+            rows = np.arange(window * CONTEXTS_PER_WINDOW, min((window + 1) * CONTEXTS_PER_WINDOW, len(contexts)))
+            form = None
+            if form_embeddings is not None:
+                form = form_embeddings[contexts.owners(rows)].to(model.device)
+            elif reads_form:
+                form = _form_of_contexts(model, processor, contexts, rows, form_dropout, seed + window)
+            input_ids = [contexts.input_ids(row) for row in rows]
+            encoded = encode_tokens(model, processor, input_ids, contexts.mask_positions[rows].tolist(), form)
+            with np.errstate(over="ignore"):  # told below
+                features[rows] = encoded.float().cpu().numpy()
+            if not np.isfinite(features[rows]).all():
+                raise ValueError(
+                    f"Expected features that fit into {dtype}; some are infinite or not a number. "
+                    "Use cache_dtype: float32, or check the encoder's weights."
+                )
+            features.flush()
+            done[window] = 1  # only now: a window that is not marked is computed again
+            done.flush()
+        model.train(was_training)
+    process.wait_for_everyone()
+    return np.load(path, mmap_mode="r")
+
+
+def _make_array(path: Path, dtype: np.dtype, shape: tuple[int, int]) -> None:
+    """Makes a file for an array and takes its space on disk: a disk that is full later would kill the process.
+
+    Raises:
+        OSError: If there is not enough space, which is then as it was.
+    """
+    np.lib.format.open_memmap(path, "w+", dtype, shape).flush()
+    if not hasattr(os, "posix_fallocate"):
+        return
+    size = path.stat().st_size
+    try:
+        with open(path, "r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+    except OSError as error:
+        path.unlink()
+        raise OSError(
+            f"The features of {shape[0]:,} contexts need {size / 1e9:.2f} GB in {path.parent}: {error.strerror}. Free "
+            "some, set `features` to a folder on another disk, or train with cache: false."
+        ) from error
+
+
+def _form_of_contexts(
+    model: BertramModel,
+    processor: BertramProcessor,
+    contexts: EncodedContexts,
+    rows: np.ndarray,
+    form_dropout: bool,
+    seed: int,
+) -> torch.Tensor:
+    """Returns the form vector (rows, H) of each context's word."""
+    words, word_indices = np.unique(contexts.owners(rows), return_inverse=True)
+    form_ids = pad_rows([processor.encode_form(contexts.words[word]) for word in words], NO_UNIT).to(model.device)
+    if not form_dropout:
+        return model.encode_forms(form_ids)[word_indices]
+    form_encoder = model.form_encoder
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        form_encoder.train()
+        embeddings = form_encoder(form_ids[word_indices])
+        form_encoder.eval()
+    return embeddings

@@ -1,0 +1,128 @@
+"""What a training run leaves beside its stages: finished models, and the record that model cards are made of."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+
+from ..evaluation.recovery import RecoveryScore, evaluate_recovery
+from ..modeling_bertram import BertramModel
+from ..processing_bertram import BertramProcessor
+from ..processing_look_alikes import LOOK_ALIKES_NAME
+from ..utils.environment import installed_versions
+from ..utils.names import TRAINING_NAME
+from .data import TrainingData
+from .recipe import Recipe
+from .stage import read_record
+
+if TYPE_CHECKING:
+    from .run import TrainingRun
+
+STAGE_FACTS = ("epochs", "steps", "train_loss", "eval_loss", "seconds")
+EVALUATION = "Recovery of held-out words: rank of the true embedding among the whole vocabulary by centred cosine."
+
+
+def finish_system(run: "TrainingRun", preset: str, model: BertramModel, stages: Sequence[Path]) -> Path:
+    """Saves a trained system with its record and scores it on the held-out words. Returns its folder."""
+    folder = run.output / preset
+    records = [read_record(stage) for stage in stages]
+    fingerprint = _fingerprint(run, records[-1]["fingerprint"])
+    path = folder / TRAINING_NAME
+    found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    # Only the main process decides: another one may look when this one has already written.
+    if run.process.is_main_process and found.get("fingerprint") != fingerprint:
+        unfinished = folder.with_name(f"{preset}.unfinished")
+        processor = BertramProcessor.from_pretrained(stages[-1])
+        save_model(model, unfinished, dtype=run.recipe.dtype, save_layers=run.recipe.save_layers)
+        processor.save_pretrained(unfinished)
+        model = BertramModel.from_pretrained(unfinished, encoder=run.encoder)  # what users get is what is scored
+        scores = _score(run, model, processor)
+        stage_records = dict(zip([stage.name for stage in stages], records, strict=True))
+        record = describe_training(run.recipe, run.data, stage_records, scores, command=run.command)
+        record["fingerprint"] = fingerprint
+        content = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+        (unfinished / TRAINING_NAME).write_text(content, encoding="utf-8")
+        # Only now, and the record last: a kill or a full disk leaves the system that was there before.
+        folder.mkdir(exist_ok=True)
+        if processor.look_alikes is None:
+            (folder / LOOK_ALIKES_NAME).unlink(missing_ok=True)
+        for file in sorted(unfinished.iterdir(), key=lambda file: file.name == TRAINING_NAME):
+            file.replace(folder / file.name)
+        unfinished.rmdir()
+    run.process.wait_for_everyone()
+    return folder
+
+
+def _fingerprint(run: "TrainingRun", trained: str) -> str:
+    """Names all that a saved system and its record depend on: the last stage, and how it is saved and scored."""
+    recipe, heldout = run.recipe, run.data.heldout_contexts
+    saved = [recipe.dtype, recipe.encoder_name or str(recipe.encoder), recipe.description, asdict(recipe.heldout)]
+    saved += ["layers"] if recipe.save_layers else []
+    contexts = [[word, heldout[word]] for word in run.data.heldout]
+    return hashlib.sha256(json.dumps([trained, saved, contexts]).encode()).hexdigest()[:32]
+
+
+def _score(run: "TrainingRun", model: BertramModel, processor: BertramProcessor) -> list[RecoveryScore]:
+    """Scores a model on the held-out words; nothing if there are none."""
+    heldout = run.recipe.heldout
+    if not run.data.heldout:
+        return []
+    return evaluate_recovery(
+        model,
+        processor,
+        {word: run.data.heldout_contexts[word] for word in run.data.heldout},
+        run.data.targets,
+        vocabulary=run.vocabulary,
+        num_contexts=heldout.num_contexts,
+        num_draws=heldout.num_draws,
+        seed=run.recipe.seed,
+        show_progress=run.show_progress,
+    )
+
+
+def describe_training(
+    recipe: Recipe,
+    data: TrainingData,
+    stages: Mapping[str, Mapping[str, Any]],
+    scores: Sequence[RecoveryScore],
+    *,
+    command: str | None,
+) -> dict[str, Any]:
+    """Returns the content of `training.json`: recipe, data, stages and scores of one system."""
+    num_contexts = sum(data.contexts.num_contexts[word] for word in data.train)
+    return {
+        "command": command,
+        "recipe": asdict(recipe),
+        "seed": recipe.seed,
+        "versions": installed_versions(),
+        "data": {
+            "description": recipe.description,
+            "training_words": len(data.train),
+            "contexts": num_contexts,
+            "sources": {
+                "vocabulary": len(data.train) - data.num_approximated,
+                "approximation": data.num_approximated,
+            },
+        },
+        "stages": [
+            {"stage": name} | {key: value for key, value in record.items() if key in STAGE_FACTS}
+            for name, record in stages.items()
+        ],
+        "evaluation": {
+            "description": EVALUATION,
+            "num_words": len(data.heldout),
+            "scores": [score.to_dict() for score in scores],
+        },
+    }
+
+
+def save_model(model: BertramModel, folder: Path, *, dtype: str, save_layers: bool = False) -> None:
+    """Saves a model without its frozen encoder, or with its layers; the weights in `dtype`, to be loaded in the model's
+    own."""
+    state = {name: value.to(getattr(torch, dtype)) for name, value in model.state_dict().items()}
+    frozen: bool | Literal["layers"] = "layers" if save_layers else False
+    model.save_pretrained(folder, state_dict=state, include_encoder=frozen if model.config.freeze_encoder else True)

@@ -1,0 +1,1 @@
+"""Helpers that know nothing of BERTRAM: files, hashes, settings, tables, processes."""

@@ -1,0 +1,35 @@
+"""Small helpers for models and their tensors."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+
+def longest_input(model: PreTrainedModel) -> int | None:
+    """Returns how many tokens a model can read; None if that is not known."""
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if positions is None or positions <= 0:
+        return None
+    # RoBERTa and its like count positions from the padding token's id on.
+    embeddings = getattr(model.base_model, "embeddings", None)
+    padding = getattr(getattr(embeddings, "position_embeddings", None), "padding_idx", None)
+    return positions if padding is None else positions - padding - 1
+
+
+@contextmanager
+def in_eval_mode(model: nn.Module) -> Iterator[None]:
+    """Runs the block with the model in eval mode, and puts it back into the mode it was in."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
+
+
+def unit_rows(vectors: torch.Tensor) -> torch.Tensor:
+    """Scales rows (..., H) to length one."""
+    return nn.functional.normalize(vectors, dim=-1)

@@ -1,0 +1,3 @@
+"""When progress bars appear."""
+
+SECONDS_BEFORE_PROGRESS = 3

@@ -1,0 +1,99 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.tiny_corpus import make_settings
+
+pytest.importorskip("datatrove")
+
+from bertram_hf.corpus.sampling import SentenceSampler, add_to_sketch, estimate_distinct
+from bertram_hf.processing_words import WordPattern, normalize_text
+
+
+def test_samples_are_uniform_over_different_sentences_and_independent():
+    sentences = [f"the kumquat number s{i} is here" for i in range(20)]
+    drawn, both = Counter(), 0
+    for seed in range(200):
+        settings = make_settings(max_contexts=5, seed=seed, num_parts=1)
+        writer = MemoryWriter()
+        sampler = SentenceSampler(["kumquat", "number"], settings, writer)
+        for sentence in sentences + sentences[:10] * 3:
+            sampler.add(sentence)
+        sampler.flush()
+        samples = writer.texts_by_id()
+        assert [len(set(texts)) for texts in samples.values()] == [5, 5]
+        drawn.update(samples[0])
+        both += len({*samples[0]} & {*samples[1]})
+    expected = 200 * 5 / 20
+    chi_square = sum((drawn[sentence] - expected) ** 2 / expected for sentence in sentences)
+    assert chi_square < 43.8  # 99.9 % of 19 degrees of freedom
+    assert 200 < both < 300  # 1.25 of 5 are common to two independent samples
+
+
+@given(st.lists(st.sampled_from([*"ab1 ペ金桔ท", "\u0e35", "q\u0301", "नि", "\u0301"]), min_size=1, max_size=12))
+def test_sentences_are_found_for_the_words_that_the_processor_finds(characters):
+    sentence = normalize_text("".join(characters))
+    words = ["a", "ab", "ペ", "ペa", "金", "金桔", "a金", "ท", "ทท", "ที", "q\u0301", "นि"]
+    words = [normalize_text(word) for word in words]
+    writer = MemoryWriter()
+    sampler = SentenceSampler(words, make_settings(max_contexts=5, num_parts=1, min_sentence_words=0), writer)
+    sampler.add(sentence)
+    sampler.flush()
+    found = {words[row] for row in writer.texts_by_id()}
+    assert found == {word for word in words if len(WordPattern(word, ignore_case=True).split(sentence)) > 1}
+
+
+class MemoryWriter:
+    """Takes what the sampler would write to a file."""
+
+    def __init__(self):
+        self.batches = []
+
+    def write(self, columns):
+        self.batches.append(columns)
+
+    def texts_by_id(self):
+        samples = {}
+        for ids, _, texts in self.batches:
+            for row, text in zip(ids.to_pylist(), texts.to_pylist(), strict=True):
+                samples.setdefault(row, []).append(text)
+        return samples
+
+
+def test_memory_of_the_sampler_is_bounded_by_the_samples(monkeypatch):
+    monkeypatch.setattr("bertram_hf.corpus.sampling.BATCH_SIZE", 16)
+    monkeypatch.setattr("bertram_hf.corpus.sampling.MAX_ROWS", 64)
+    sentences = [f"the kumquat number s{i} is here" for i in range(2000)]
+    samples, sizes = [], []
+    for part in (sentences, sentences[::-1], sentences[:1]):
+        writer = MemoryWriter()
+        sampler = SentenceSampler(["kumquat", "number"], make_settings(max_contexts=5, num_parts=1), writer)
+        for sentence in part:
+            sampler.add(sentence)
+        sampler.flush()
+        samples.append(writer)
+        sizes.append(len(sampler.kept[0]))
+    assert sizes == [10, 10, 2]
+    assert 10 < sum(len(batch[0]) for batch in samples[0].batches) < 400  # of 4,000 that were seen
+    final = [smallest_texts(writer, 5) for writer in samples]
+    assert final[0] == final[1]
+
+
+def smallest_texts(writer, limit):
+    rows = sorted((i, k, t) for ids, keys, texts in writer.batches for i, k, t in zip(ids, keys, texts, strict=True)
+                  for i, k, t in [(i.as_py(), k.as_py(), t.as_py())])  # fmt: skip
+    return {row: [text for i, _, text in rows if i == row][:limit] for row in {i for i, _, _ in rows}}
+
+
+def test_sketch_of_parts_is_the_sketch_of_the_whole(monkeypatch):
+    monkeypatch.setattr("bertram_hf.corpus.sampling.SKETCH_SIZE", 100)
+    hashes = np.random.default_rng(0).integers(0, 2**63, 5000, dtype=np.uint64)
+    whole = add_to_sketch(np.zeros(0, np.uint64), hashes)
+    parts = np.zeros(0, np.uint64)
+    for part in np.array_split(np.concatenate([hashes, hashes[:700]]), 7):
+        parts = add_to_sketch(parts, part)
+    assert whole.tolist() == parts.tolist() == np.sort(hashes)[:100].tolist()
+    assert estimate_distinct(whole[:99]) == 99
+    assert 0.7 < estimate_distinct(whole) / 10_000 < 1.4  # hashes of half the range count twice

@@ -1,0 +1,145 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from support.tiny_models import ORIGINAL
+from transformers import AutoModelForMaskedLM, AutoTokenizer, BertTokenizer
+
+from bertram_hf import BertramEmbeddingInjector
+
+TEXTS = [
+    "the kumquat, a small Tree and (resigntaion)",
+    "kumquat",
+    "no kumquats, a myocardial infarction's tree",
+    "the old town",
+]
+FAMILIES = ["bert", "roberta", "distilbert", "electra", "albert", "modernbert", "deberta"]
+
+WITHOUT_THE_PACKAGE = """
+import json, sys
+sys.modules["bertram_hf"] = None
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+model, tokenizer = AutoModelForMaskedLM.from_pretrained(sys.argv[1]).eval(), AutoTokenizer.from_pretrained(sys.argv[1])
+print(json.dumps(model(**tokenizer(json.loads(sys.argv[2]), padding=True, return_tensors="pt")).logits.tolist()))
+"""
+
+
+@pytest.fixture
+def gapless_tokenizer():
+    """The tiny BERT tokenizer with each token once; its file has one twice, so that an id is missing."""
+    tokens = dict.fromkeys((ORIGINAL / "tiny-bert" / "vocab.txt").read_text(encoding="utf-8").splitlines())
+    return BertTokenizer(vocab={token: i for i, token in enumerate(tokens)}, do_lower_case=True)
+
+
+@pytest.fixture
+def make_masked(make_encoder, gapless_tokenizer, roberta_tokenizer):
+    def make(family="bert", mode="replace"):
+        tokenizer = roberta_tokenizer if family == "roberta" else gapless_tokenizer
+        encoder = make_encoder(family, vocab_size=len(tokenizer))
+        torch.manual_seed(0)
+        model = AutoModelForMaskedLM.from_config(encoder.config).eval()
+        size = model.get_input_embeddings().weight.shape[1]
+        words = ("kumquat", "resigntaion", "myocardial infarction")
+        vectors = {word: torch.randn(size) * 0.05 for word in words}
+        return BertramEmbeddingInjector(model, tokenizer, vectors, mode=mode)
+
+    return make
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_baked_model_gives_the_same_outputs_and_never_predicts_a_new_token(make_masked, tmp_path, family):
+    injector = make_masked(family)
+    vocab_size = injector.model.config.vocab_size
+    with torch.no_grad():
+        batch = injector.tokenizer(TEXTS, padding=True, return_tensors="pt")
+        expected = injector(**batch).logits
+        injector.bake(tmp_path)
+        model = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
+        tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+        baked = tokenizer(TEXTS, padding=True, return_tensors="pt")
+        logits = model(**baked).logits
+    assert baked["attention_mask"].tolist() == batch["attention_mask"].tolist()
+    assert model.config.vocab_size == model.get_input_embeddings().num_embeddings == logits.shape[-1] >= len(tokenizer)
+    is_token = batch["attention_mask"].bool()
+    torch.testing.assert_close(logits[is_token][:, :vocab_size], expected[is_token], atol=1e-5, rtol=1e-4)
+    assert logits[is_token][:, vocab_size:].max() < expected[is_token].min()
+    # The injector goes on as before.
+    with torch.no_grad():
+        assert torch.equal(injector(**injector.tokenizer(TEXTS, padding=True, return_tensors="pt")).logits, expected)
+
+
+def test_baked_model_needs_no_package(make_masked, tmp_path):
+    injector = make_masked()
+    injector.bake(tmp_path / "plain")
+    process = subprocess.run(
+        [sys.executable, "-c", WITHOUT_THE_PACKAGE, str(tmp_path / "plain"), json.dumps(TEXTS[:1])],
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    logits = torch.tensor(json.loads(process.stdout.splitlines()[-1]))
+    with torch.no_grad():
+        expected = injector(**injector.tokenizer(TEXTS[:1], return_tensors="pt")).logits
+    torch.testing.assert_close(logits[..., : expected.shape[-1]], expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_released_style_wants_the_token_in_the_text(make_masked, tmp_path, family):
+    injector = make_masked(family, mode="slash")
+    model, tokenizer = injector.bake(tmp_path, token_style="released")
+    plain = injector.plain_tokenizer
+    assert tokenizer("a kumquat")["input_ids"] == plain("a kumquat")["input_ids"]
+    written = tokenizer("a kumquat / <BERTRAM:kumquat>", return_tensors="pt")
+    spliced = injector.tokenizer("a kumquat", return_tensors="pt")
+    assert written["input_ids"].shape == spliced["input_ids"].shape
+    with torch.no_grad():
+        logits = model(**written).logits[..., : injector.model.config.vocab_size]
+        torch.testing.assert_close(logits, injector(**spliced).logits, atol=1e-5, rtol=1e-4)
+
+
+def test_slash_cannot_be_baked_into_raw_text(make_masked, tmp_path):
+    with pytest.raises(ValueError, match="mode slash cannot be baked"):
+        make_masked(mode="slash").bake(tmp_path)
+
+
+def test_words_that_lose_their_accents_are_named(make_encoder, gapless_tokenizer, tmp_path):
+    vectors = {word: torch.ones(32) * 0.1 for word in ("rosé", "kumquat", "한국", "C++")}
+    injector = BertramEmbeddingInjector(make_encoder("bert"), gapless_tokenizer, vectors)
+    with pytest.raises(
+        ValueError, match=r"1 words are other words to the tokenizer.*'rosé' is 'rose'\. Leave them out"
+    ):
+        injector.bake(tmp_path)
+
+
+def test_words_without_spaces_are_baked_where_they_are_found(make_encoder, roberta_tokenizer, tmp_path):
+    encoder = make_encoder("roberta", vocab_size=len(roberta_tokenizer))
+    size = encoder.get_input_embeddings().weight.shape[1]
+    words = {word: torch.randn(size) for word in ("金桔", "橙abc", "abc金")}
+    injector = BertramEmbeddingInjector(encoder, roberta_tokenizer, words)
+    injector.bake(tmp_path)
+    baked = AutoTokenizer.from_pretrained(tmp_path)
+    texts = ["我喜欢金桔的味道", "金桔abc", "橙abcdef", "xabc金的", "a 橙abc b"]
+    for text, ids in zip(texts, injector.tokenizer(texts)["input_ids"], strict=True):
+        assert [i >= len(roberta_tokenizer) for i in baked(text)["input_ids"]] == [
+            i >= len(roberta_tokenizer) for i in ids
+        ]
+
+
+def test_removed_packs_are_not_baked(make_masked, tmp_path):
+    injector = make_masked()
+    injector.add({"tree": torch.zeros(32)}, name="garden")
+    injector.remove_pack("garden")
+    _, tokenizer = injector.bake(tmp_path)
+    assert tokenizer("a tree")["input_ids"] == injector.plain_tokenizer("a tree")["input_ids"]
+
+
+def test_words_that_cannot_become_tokens_are_named(make_encoder, bert_tokenizer, gapless_tokenizer, tmp_path):
+    for tokenizer, word in ((gapless_tokenizer, "tree"), (bert_tokenizer, "kumquat")):  # known, and a gap in the ids
+        injector = BertramEmbeddingInjector(make_encoder(), tokenizer, {word: torch.zeros(32)})
+        with pytest.raises(ValueError, match=f"1 words cannot become new tokens.*{word!r}"):
+            injector.bake(tmp_path)
