@@ -1,6 +1,5 @@
 """Vectors of a long run, kept batch by batch, so that a run that was killed goes on where it was."""
 
-import hashlib
 import json
 import logging
 import os
@@ -13,6 +12,7 @@ from safetensors.torch import save_file
 
 from ..induction.word_vectors import METADATA_NAME
 from ..utils.files import write_json
+from ..utils.hashing import fingerprint
 
 logger = logging.getLogger(__name__)
 SETTINGS_NAME = "approximation.json"
@@ -60,7 +60,7 @@ class FinishedBatches:
 
     def write(self, words: list[str], pieces: list[list[int]], embeddings: torch.Tensor) -> None:
         """Keeps the vectors of a batch."""
-        name = hashlib.sha256(json.dumps(words).encode()).hexdigest()[:32]
+        name = fingerprint(words)
         temporary = self.parts_folder / f"{name}.tmp"
         metadata = {"words": json.dumps(words), "pieces": json.dumps(pieces)}
         save_file({"embeddings": embeddings.contiguous()}, temporary, metadata=metadata)

@@ -1,7 +1,5 @@
 """Induction of many words: in parts that are kept, so that a killed run goes on, and by several processes."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +9,7 @@ from tqdm.auto import tqdm
 
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
-from ..utils.hashing import describe_files, hash_model
+from ..utils.hashing import describe_files, fingerprint, hash_model
 from ..utils.progress import SECONDS_BEFORE_PROGRESS
 from .checks import check_processor_fits, find_failing_words, refuse_failing_words
 from .induce import induce_vectors
@@ -67,8 +65,7 @@ class ResumableInduction:
         self._parts = [(Path(folder) / self._name(run, part), part) for part in parts]
 
     def _name(self, run: Sequence[str], words: Sequence[str]) -> str:
-        content = json.dumps([*run, [[word, list(self.contexts[word])] for word in words]])
-        return hashlib.sha256(content.encode()).hexdigest()[:32]
+        return fingerprint([*run, [[word, list(self.contexts[word])] for word in words]])
 
     def induce(self, *, rank: int = 0, num_processes: int = 1, show_progress: bool = True) -> None:
         """Induces the parts of one of several processes, as far as they are not there."""

@@ -1,17 +1,59 @@
-"""Reading and writing of small files."""
+"""Files: written whole or not at all, and read with errors that name them."""
 
 import json
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 
+@contextmanager
+def write_whole(*paths: str | os.PathLike[str]) -> Iterator[list[Path]]:
+    """Gives the block other names to write under, and moves what it wrote to `paths` in the end.
+
+    If the block fails or is killed, or the disk is full, what was there before stays. Processes that write the same
+    files do not disturb each other. Files are moved in the order given: put the one that others rely on last. A folder
+    is moved as a whole, in place of one that is there.
+
+    Example:
+        >>> with write_whole("a.txt", "b.json") as (text, record):  # doctest: +SKIP
+        ...     text.write_text("kumquat")
+        ...     record.write_text("{}")
+    """
+    targets = [Path(path) for path in paths]
+    for target in targets:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = [target.with_name(f"{target.name}.{os.getpid()}.tmp") for target in targets]
+    for path in unfinished:
+        _delete(path)  # of a killed process with the same number
+    try:
+        yield unfinished
+        for path, target in zip(unfinished, targets, strict=True):
+            if path.is_dir() and target.exists():
+                replaced = target.with_name(f"{target.name}.{os.getpid()}.old")
+                target.rename(replaced)
+                path.rename(target)
+                _delete(replaced)
+            else:
+                os.replace(path, target)
+    finally:
+        for path in unfinished:
+            _delete(path)
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def write_json(path: Path, content: Any) -> None:
-    """Writes a JSON file at once: a kill leaves the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    """Writes a JSON file, whole or not at all."""
+    with write_whole(path) as (unfinished,):
+        unfinished.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> dict[str, Any]:

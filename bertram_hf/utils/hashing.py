@@ -20,6 +20,16 @@ MAX_BYTES_READ = 1 << 24  # a longer file is known by its size
 NOT_COMPUTED = ("_name_or_path", "architectures", "transformers_version", "dtype", "id2label", "label2id")
 
 
+def fingerprint(content: Any) -> str:
+    """Returns a short name for nested lists, mappings, texts and numbers, as JSON writes them.
+
+    Example:
+        >>> fingerprint(["kumquat", 3])
+        'e38a22a415261fe087d9e61455afbb8d'
+    """
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
+
+
 def describe_files(settings: Any) -> dict[str, str]:
     """Returns a short name for the content of each file, folder and pattern that nested settings name and that is here,
     models left out.
