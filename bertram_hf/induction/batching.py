@@ -1,12 +1,14 @@
-"""Contexts and words through the network in batches sorted by length."""
+"""Contexts and words through the network, in batches sorted by length."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 import torch
 from tqdm.auto import tqdm
 
 from ..modeling_bertram import BertramModel
-from ..processing_bertram import BertramProcessor, pad_rows
+from ..processing_bertram import WORD_NOT_FOUND, BertramProcessor, pad_rows
+from ..processing_context import Parts
 from ..tokenization_form import NO_UNIT
 
 # How many contexts are tokenised and sorted by length at a time.
@@ -16,6 +18,64 @@ CPU_TOKENS_PER_BATCH = 1024
 GPU_TOKENS_PER_BATCH = 32768
 # An n-gram or character costs far less than a token that runs through the encoder.
 FORM_UNITS_PER_TOKEN = 16
+
+
+class ContextWindows:
+    """The contexts of words, each found, tokenised and encoded once, a window of them at a time.
+
+    Args:
+        model: The model, in eval mode.
+        processor: Its processor.
+        words: W words.
+        contexts: For each word its contexts, read as they are needed.
+        form_embeddings: (W, H), the words' form vectors; None if the model has no form part.
+        max_tokens: Limit of padded tokens in a batch.
+        progress: A bar to move.
+
+    Attributes:
+        used: For each word the indices of the contexts that hold it; complete when all windows have been read.
+        dropped: For each word why other contexts, by index, were not used.
+    """
+
+    def __init__(
+        self,
+        model: BertramModel,
+        processor: BertramProcessor,
+        words: Sequence[str],
+        contexts: Mapping[str, Sequence[str]],
+        form_embeddings: torch.Tensor | None,
+        *,
+        max_tokens: int | None = None,
+        progress: tqdm | None = None,
+    ) -> None:
+        self.model, self.processor, self.words, self.contexts = model, processor, words, contexts
+        self.form_embeddings, self.max_tokens, self.progress = form_embeddings, max_tokens, progress
+        self.used: dict[str, list[int]] = {word: [] for word in words}
+        self.dropped: dict[str, dict[int, str]] = {}
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yields, for each window, the rows (C,) of the contexts' words and what is said of them (C, hidden)."""
+        located = self._locate()
+        while window := list(islice(located, CONTEXTS_PER_WINDOW)):
+            rows = torch.tensor([row for row, _ in window])
+            form = None if self.form_embeddings is None else self.form_embeddings[rows.to(self.model.device)]
+            tokens = self.processor.encode_located([parts for _, parts in window])
+            yield (
+                rows,
+                encode_tokens(
+                    self.model, self.processor, *tokens, form, max_tokens=self.max_tokens, progress=self.progress
+                ),
+            )
+
+    def _locate(self) -> Iterator[tuple[int, Parts]]:
+        """Yields each context that holds its word, with the word's row, and notes which did."""
+        for row, word in enumerate(self.words):
+            for index, parts in enumerate(self.processor.locate(word, self.contexts[word])):
+                if parts is None:
+                    self.dropped.setdefault(word, {})[index] = WORD_NOT_FOUND
+                else:
+                    self.used[word].append(index)
+                    yield row, parts
 
 
 def encode_tokens(

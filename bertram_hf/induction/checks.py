@@ -75,15 +75,22 @@ def check_processor_fits(model: BertramModel, processor: BertramProcessor) -> No
 def find_failing_words(
     model: BertramModel, processor: BertramProcessor, contexts: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
-    """Returns why words cannot have a vector. Finding words is cheap, so it is done for all before the encoder runs."""
+    """Returns why words cannot have a vector, before the encoder runs.
+
+    Contexts are searched here only where it depends on them: for a context-only model up to the first that holds the
+    word, and for white-space matching, which fails where the released code does.
+    """
+    config = model.config
     failed: dict[str, str] = {}
-    for word, word_contexts in contexts.items():
+    for word, texts in contexts.items():
         try:
-            if not model.config.has_form and len(word_contexts) == 0:
+            processor.check(word, texts if config.has_context else [])
+            if not config.has_form and len(texts) == 0:
                 raise WordError(f"{word!r} has no contexts, and a context-only model cannot do without.")
-            located = processor.locate(word, word_contexts if model.config.has_context else [])
-            if not model.config.has_form and not any(parts is not None for parts in located):
-                raise WordError(f"None of the {len(located)} contexts of {word!r} holds it.")
+            if config.has_context and processor.match == "whitespace":
+                processor.locate(word, texts)
+            elif not config.has_form and all(processor.locate(word, [text]) == [None] for text in texts):
+                raise WordError(f"None of the {len(texts)} contexts of {word!r} holds it.")
         except WordError as error:
             failed[word] = str(error)
     return failed

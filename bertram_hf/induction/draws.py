@@ -11,7 +11,7 @@ from tqdm.auto import tqdm
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
 from ..utils.progress import SECONDS_BEFORE_PROGRESS
-from .batching import encode_tokens, encode_words
+from .batching import ContextWindows, encode_words
 from .checks import find_failing_words
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class ContextDraws:
         show_progress: Whether a run of more than a few seconds shows a progress bar.
 
     Attributes:
-        words: W words, as the processor writes them, in the order of `contexts`.
+        words: W words, in the order of `contexts`.
         num_contexts: (W,), how many contexts of each were encoded.
 
     Example:
@@ -52,42 +52,36 @@ class ContextDraws:
     ) -> None:
         self.model = model
         self._generator = np.random.default_rng(seed)
-        pools = [
-            [texts[i] for i in self._generator.permutation(len(texts))[:max_contexts]] for texts in contexts.values()
-        ]
-        failed = find_failing_words(model, processor, dict(zip(contexts, pools, strict=True)))
+        pools = {
+            word: [texts[i] for i in self._generator.permutation(len(texts))[:max_contexts]]
+            for word, texts in contexts.items()
+        }
+        failed = find_failing_words(model, processor, pools)
         if failed:  # a few words must not stop an evaluation
-            pools = [[] if word in failed else pool for word, pool in zip(contexts, pools, strict=True)]
+            pools |= {word: [] for word in failed}
             logger.warning("%d of %d words have no context that can be used.", len(failed), len(contexts))
-        encoded = processor.encode(list(contexts), pools)
-        self.words = [entry.word for entry in encoded]
-        self.num_contexts = np.array([len(entry.used) for entry in encoded], dtype=np.int64)
-        self._firsts = np.cumsum(self.num_contexts) - self.num_contexts
+        self.words = list(contexts)
         self._form_embeddings = encode_words(model, processor, self.words) if model.config.has_form else None
         self._look_alikes = {
             name: tensor.to(model.device) for name, tensor in processor.find_look_alikes(self.words).items()
         }
+        self.num_contexts = np.zeros(len(self.words), dtype=np.int64)
         self._context_embeddings: Any = None
         if not model.config.has_context:
             return
-        form = None
-        if self._form_embeddings is not None:
-            form = self._form_embeddings[np.repeat(np.arange(len(self.words)), self.num_contexts)]
         with tqdm(
-            total=int(self.num_contexts.sum()),
+            total=sum(map(len, pools.values())),
             desc="Encoding contexts",
             unit="context",
             delay=SECONDS_BEFORE_PROGRESS,
             disable=not show_progress,
         ) as progress:
-            self._context_embeddings = encode_tokens(
-                model,
-                processor,
-                [ids for entry in encoded for ids in entry.input_ids],
-                [position for entry in encoded for position in entry.mask_positions],
-                form,
-                progress=progress,
-            )
+            windows = ContextWindows(model, processor, self.words, pools, self._form_embeddings, progress=progress)
+            encoded = [embeddings for _, embeddings in windows]
+        nothing = torch.empty(0, model.config.context_size, dtype=model.dtype, device=model.device)
+        self._context_embeddings = torch.cat(encoded) if encoded else nothing
+        self.num_contexts = np.array([len(windows.used[word]) for word in self.words], dtype=np.int64)
+        self._firsts = np.cumsum(self.num_contexts) - self.num_contexts
 
     @torch.inference_mode()
     def induce(self, number: int) -> torch.Tensor:
@@ -105,7 +99,5 @@ class ContextDraws:
         ]
         counts = torch.tensor([len(chosen) for chosen in rows], device=self.model.device)
         chosen = self._context_embeddings[np.concatenate(rows)] if rows else self._context_embeddings
-        combined, _ = self.model.combine(self._form_embeddings, chosen, counts)
-        if self.model.config.look_alikes:
-            combined, _ = self.model.mix_look_alikes(combined, counts, **self._look_alikes)
-        return combined
+        outputs: Any = self.model.finish(self._form_embeddings, chosen, counts, **self._look_alikes)
+        return outputs.word_embeddings

@@ -1,18 +1,18 @@
 """One call that induces the vectors of many words."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import torch
 from tqdm.auto import tqdm
 
 from ..modeling_bertram import BertramModel
-from ..processing_bertram import WORD_NOT_FOUND, BertramProcessor
+from ..processing_bertram import BertramProcessor
+from ..utils.models import in_eval_mode
 from ..utils.paths import hide_paths
 from ..utils.progress import SECONDS_BEFORE_PROGRESS
-from .batching import CONTEXTS_PER_WINDOW, CPU_TOKENS_PER_BATCH, GPU_TOKENS_PER_BATCH, encode_tokens, encode_words
+from .batching import CPU_TOKENS_PER_BATCH, GPU_TOKENS_PER_BATCH, ContextWindows, encode_words
 from .checks import check_processor_fits, find_failing_words, refuse_failing_words
 from .word_vectors import WordVectors
 
@@ -67,12 +67,8 @@ def induce_vectors(
     failed = find_failing_words(model, processor, contexts)
     if errors == "raise":
         refuse_failing_words(failed, len(contexts))
-    was_training = model.training
-    model.eval()
-    try:
+    with in_eval_mode(model):
         vectors = _induce(model, processor, contexts, failed, max_tokens_per_batch, look_alikes, show_progress)
-    finally:
-        model.train(was_training)
     vectors.encoder = hide_paths(model.config.encoder_name_or_path)
     num_dropped = sum(len(dropped) for dropped in vectors.dropped_contexts.values())
     if num_dropped and model.config.has_context:
@@ -101,8 +97,6 @@ def _induce(
         return WordVectors(
             words, form_embeddings.cpu(), model.embedding_fingerprint(), dropped_contexts=ignored, failed=failed
         )
-    used: dict[str, list[int]] = {word: [] for word in words}
-    dropped: dict[str, dict[int, str]] = {}
     word_embeddings: list[torch.Tensor] = []
     weights: dict[str, torch.Tensor] = {}
     found_alike = processor.find_look_alikes(words) if mix_look_alikes else {}
@@ -110,36 +104,31 @@ def _induce(
     shares: dict[str, dict[str, float]] = {}
 
     def finish_words(end: int, rows: torch.Tensor, embeddings: torch.Tensor) -> None:
-        """Combines the words from the first unfinished one up to `end`."""
+        """Finishes the words from the first unfinished one up to `end`."""
         start = len(weights)
         num_contexts = torch.bincount(rows - start, minlength=end - start)
         form = None if form_embeddings is None else form_embeddings[start:end]
-        num_contexts_here = num_contexts.to(model.device)
-        combined, context_weights = model.combine(form, embeddings, num_contexts_here)
-        if look_alikes:
-            found = {name: tensor[start:end] for name, tensor in look_alikes.items()}
-            combined, found_shares = model.mix_look_alikes(combined, num_contexts_here, **found)
-            shares.update(_name_look_alikes(processor, words[start:end], found["look_alike_ids"], found_shares))
-        word_embeddings.append(combined.cpu())
-        weights.update(zip(words[start:end], context_weights.cpu().split(num_contexts.tolist()), strict=True))
+        found = {name: tensor[start:end] for name, tensor in look_alikes.items()}
+        outputs: Any = model.finish(form, embeddings, num_contexts.to(model.device), **found)
+        if found:
+            named = _name_look_alikes(processor, words[start:end], found["look_alike_ids"], outputs.look_alike_weights)
+            shares.update(named)
+        word_embeddings.append(outputs.word_embeddings.cpu())
+        weights.update(zip(words[start:end], outputs.context_weights.cpu().split(num_contexts.tolist()), strict=True))
 
-    located = _locate_all(processor, words, contexts, used, dropped)
     rows = torch.empty(0, dtype=torch.long)
     embeddings = torch.empty(0, config.context_size, dtype=model.dtype, device=model.device)
-    total = sum(len(contexts[word]) for word in words)
-    progress = tqdm(
-        total=total,
+    with tqdm(
+        total=sum(len(contexts[word]) for word in words),
         desc="Inducing vectors",
         unit="context",
         delay=SECONDS_BEFORE_PROGRESS,
         disable=not show_progress,
-    )
-    with progress:
-        while window := list(islice(located, CONTEXTS_PER_WINDOW)):
-            window_rows = torch.tensor([row for row, _ in window])
-            form = None if form_embeddings is None else form_embeddings[window_rows.to(model.device)]
-            tokens = processor.encode_located([parts for _, parts in window])
-            encoded = encode_tokens(model, processor, *tokens, form, max_tokens=max_tokens, progress=progress)
+    ) as progress:
+        windows = ContextWindows(
+            model, processor, words, contexts, form_embeddings, max_tokens=max_tokens, progress=progress
+        )
+        for window_rows, encoded in windows:
             rows, embeddings = torch.cat([rows, window_rows]), torch.cat([embeddings, encoded])
             # The last word of the window may go on in the next one; all words before it are complete.
             num_complete = int((rows < rows[-1]).sum())
@@ -147,7 +136,14 @@ def _induce(
             rows, embeddings = rows[num_complete:], embeddings[num_complete:]
         finish_words(len(words), rows, embeddings)
     return WordVectors(
-        words, torch.cat(word_embeddings), model.embedding_fingerprint(), weights, used, dropped, failed, shares
+        words,
+        torch.cat(word_embeddings),
+        model.embedding_fingerprint(),
+        context_weights=weights,
+        used_contexts=windows.used,
+        dropped_contexts=windows.dropped,
+        failed=failed,
+        look_alikes=shares,
     )
 
 
@@ -162,20 +158,3 @@ def _name_look_alikes(
         name = processor.look_alikes.name(int(token_ids[row, column]))
         named.setdefault(words[row], {})[name] = round(shares[row, column].item(), 4)
     return {word: dict(sorted(known.items(), key=lambda item: -item[1])) for word, known in named.items()}
-
-
-def _locate_all(
-    processor: BertramProcessor,
-    words: Sequence[str],
-    contexts: Mapping[str, Sequence[str]],
-    used: dict[str, list[int]],
-    dropped: dict[str, dict[int, str]],
-) -> Iterator[tuple[int, list[str | int]]]:
-    """Yields each context that holds its word, with the word's row, and notes in `used` and `dropped` which did."""
-    for row, word in enumerate(words):
-        for index, parts in enumerate(processor.locate(word, contexts[word])):
-            if parts is None:
-                dropped.setdefault(word, {})[index] = WORD_NOT_FOUND
-            else:
-                used[word].append(index)
-                yield row, parts

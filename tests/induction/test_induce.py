@@ -5,6 +5,7 @@ import torch
 
 from bertram_hf import WordError, induce_vectors
 from bertram_hf.induction.batching import length_sorted_batches
+from bertram_hf.processing_words import WordPattern
 
 CONTEXTS = {
     "kumquat": ["she peeled a kumquat, and then the kumquat was gone", "kumquat", "no such fruit"],
@@ -129,3 +130,16 @@ def test_batches_keep_the_token_limit_and_lose_nothing():
     batches = list(length_sorted_batches(lengths, 12))
     assert sorted(index for batch in batches for index in batch) == list(range(7))
     assert all(max(lengths[i] for i in batch) * len(batch) <= 12 for batch in batches if len(batch) > 1)
+
+
+@pytest.mark.parametrize("mode", ["add", "context"])
+def test_each_context_is_searched_once(mode, make_pair, monkeypatch):
+    model, processor = make_pair(mode)
+    searched = []
+    split = WordPattern.split
+    monkeypatch.setattr(WordPattern, "split", lambda self, text: (searched.append(text), split(self, text))[1])
+    contexts = {"kumquat": ["a kumquat", "none", "one kumquat more"], "quat": ["the quat", "a quat"]}
+    vectors = induce_vectors(model, processor, contexts)
+    assert vectors.dropped_contexts == {"kumquat": {1: "word not found"}}
+    first = ["a kumquat", "the quat"] if mode == "context" else []  # is there one at all?
+    assert sorted(searched) == sorted([*first, *(text for texts in contexts.values() for text in texts)])
