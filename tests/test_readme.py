@@ -38,27 +38,64 @@ def block_with(code):
     return block
 
 
-def test_examples_of_use_run(tmp_path, monkeypatch):
+@pytest.fixture
+def minilm(tmp_path, monkeypatch):
+    """Gives a snippet the paths of the real encoder and checkpoint, and an empty folder to run in."""
     monkeypatch.chdir(tmp_path)
     encoder = str(get_model_path())
-    use = block_with("vectors.look_alikes").replace(f'"{CHECKPOINT}"', repr(str(ROOT / CHECKPOINT)))
+
+    def localize(block):
+        block = block.replace(f'"{CHECKPOINT}"', repr(str(ROOT / CHECKPOINT)))
+        block = re.sub(
+            r"AutoModel.from_pretrained\((folder|bertram)\)",
+            rf"AutoModel.from_pretrained(\1, encoder={encoder!r})",
+            block,
+        )
+        return re.sub(r'"(sentence-transformers/)?all-MiniLM-L6-v2"', repr(encoder), block)
+
+    return localize
+
+
+def test_first_example_finds_the_document(minilm, capsys):
+    exec(minilm(block_with("cost of a hansom")), {})
+    (printed,) = [block for block in blocks("text") if "Cabs with two wheels" in block]
+    assert capsys.readouterr().out == printed
+
+
+def test_examples_of_use_run(minilm):
+    encoder = str(get_model_path())
     names = {
         "your_model": AutoModel.from_pretrained(encoder),
         "your_tokenizer": AutoTokenizer.from_pretrained(encoder),
         "more_vectors": {"aspirin": torch.full((384,), 0.05)},
         "texts": ["a kumquat tree", "the old kumquat"],
     }
-    loading = "model = AutoModel.from_pretrained(folder"
-    assert f"{loading})" in use
-    exec(use.replace(loading, f"{loading}, encoder={encoder!r}"), names)
+    use = block_with("vectors.look_alikes")
+    exec(minilm(use), names)
     assert names["vectors"].words == ["kumquat", "resigntaion"]
-    assert len(bertram_hf.WordVectors.from_pretrained("my-words")) == 2
     share = names["vectors"].look_alikes["resigntaion"]["resignation"]
     assert f'{{"resigntaion": {{"resignation": {share:.2f}}}}}' in use
+    exec(block_with("InjectionPolicy"), names)
+    assert names["reasons"] == {}
     exec(block_with("injector.remove_pack"), names)
     assert names["outputs"].last_hidden_state.shape[0] == 1
-    exec(block_with("InjectionPolicy"), names)
-    assert set(names["reasons"]) == {"resigntaion"}
+    exec(block_with("AutoModelForX"), names)
+    texts = ["She ate a kumquat."]
+    assert names["tokenizer"](texts)["input_ids"] == names["injector"].tokenizer(texts)["input_ids"]
+    exec(block_with("import bake"), names)
+    assert "kumquat" in names["baked_tokenizer"].tokenize("a kumquat")
+
+
+def test_injection_in_the_readme_runs(minilm):
+    encoder = str(get_model_path())
+    (block,) = [block for block in blocks("python") if "load it after `import bertram_hf`" in block]
+    names = {
+        "your_model": AutoModel.from_pretrained(encoder),
+        "your_tokenizer": AutoTokenizer.from_pretrained(encoder),
+        "vectors": {"kumquat": torch.full((384,), 0.05)},
+    }
+    exec(block, names)
+    assert names["outputs"].last_hidden_state.shape[0] == 2
 
 
 def test_python_examples_run(make_pair, make_encoder, bert_tokenizer, tmp_path, monkeypatch):
@@ -96,11 +133,9 @@ def test_python_examples_run(make_pair, make_encoder, bert_tokenizer, tmp_path, 
     assert isinstance(names["processor"], BertramProcessor)
 
 
-def test_sentence_example_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    example = block_with("SentenceTransformer")
+def test_sentence_example_runs(minilm):
     names = {"vectors": {"kumquat": torch.randn(384) * 0.05}}
-    exec(example.replace('"all-MiniLM-L6-v2"', repr(str(get_model_path()))), names)
+    exec(minilm(block_with("my-sentence-model")), names)
     assert names["sentence_model"].encode(["A kumquat."]).shape == (1, 384)
 
 
