@@ -1,11 +1,12 @@
 import unicodedata
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bertram_hf.processing_context import truncation_span
-from bertram_hf.processing_words import WholeWord, WordPattern
+from bertram_hf.processing_words import WordPattern, compose_text, fold_case, is_mark, normalize_text
 
 
 def released_truncation(num_tokens, mask_index, budget):
@@ -80,15 +81,43 @@ def test_a_term_that_overlaps_a_longer_word_is_still_found():
     assert WordPattern("a b a", ignore_case=False).split("xa b a b a") == ["xa b ", ""]
 
 
-def test_a_match_at_a_position_is_one_of_all_matches():
-    whole_word = WholeWord("C++")
-    text = "C++, XC++ and C++"
-    spans = [match.span() for match in whole_word.find_all(text)]
-    assert spans == [(0, 3), (14, 17)]
-    for position in range(len(text)):
-        match = whole_word.match_at(text, position)
-        assert (match is not None) == (position in (0, 14))
-    assert WholeWord("桔的").match_at("金桔的味道", 1).span() == (1, 3)
-    assert WholeWord("नम").match_at("नमस्ते", 0) is None
-    assert WholeWord("कि").match_at("कि ताब", 0).span() == (0, 2)
-    assert WholeWord("क").match_at("कि", 0) is None  # a mark follows, which \w does not hold
+@pytest.mark.parametrize(
+    ("word", "text", "spans"),
+    [
+        ("C++", "C++, XC++ and C++", [(0, 3), (14, 17)]),
+        ("桔的", "金桔的味道", [(1, 3)]),
+        ("नम", "नमस्ते", []),
+        ("कि", "कि ताब", [(0, 2)]),
+        ("क", "कि", []),  # a mark follows, which \w does not hold
+        ("ab", "xab ab\u0301 a\u0301b ab", [(12, 14)]),
+    ],
+)
+def test_words_are_found_with_boundaries_on_both_sides(word, text, spans):
+    assert [match.span() for match in WordPattern(word, ignore_case=False).find_all(text)] == spans
+
+
+@pytest.mark.parametrize("word", ["İstanbul", "I\u0307stanbul", "i\u0307stanbul", "ΟΔΟΣ", "οδος", "οδοσ"])
+@pytest.mark.parametrize("before", ["", "İ ", "Σ ", "ß "])
+def test_a_word_is_found_in_every_case_whatever_stands_before_it(word, before):
+    for spelling in {word, word.upper(), word.lower(), fold_case(word)}:
+        text = normalize_text(f"{before}{spelling}.")
+        assert WordPattern(word, ignore_case=True).split(text) == [before, "."]
+
+
+@given(st.text(st.sampled_from("AaΣσςİiıIßẞ\u0307éÉ. ")), st.text(st.sampled_from("AaΣσςİiıIßẞ\u0307éÉ. ")))
+def test_case_folding_moves_no_character_and_looks_at_no_neighbour(first, second):
+    assert fold_case(first + second) == fold_case(first) + fold_case(second)
+    assert len(fold_case(first)) == len(first)
+    assert fold_case(fold_case(first)) == fold_case(first) == fold_case(first.swapcase() if first.isascii() else first)
+
+
+@given(st.text(st.sampled_from("eiaé\u0301\u0327\ufe0f\u0958한\u1112\u1161\u11ab 金❤")))
+def test_composed_text_knows_where_its_characters_come_from(text):
+    composed, origins = compose_text(text)
+    assert composed == normalize_text(text)
+    assert len(origins) == len(composed) + 1
+    assert origins == sorted(origins)
+    # Marks may change places, so that only what stands between two letters has a place of its own.
+    letters = [i for i, character in enumerate(composed) if not is_mark(character)]
+    for start, end in pairwise([*letters, len(composed)]):
+        assert normalize_text(text[origins[start] : origins[end]]) == composed[start:end]

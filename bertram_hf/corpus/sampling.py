@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from ..processing_words import WordPattern, fixed_beginning, fold_case, run_pattern
+from ..processing_words import WordPattern, fixed_beginning, fold_case, folded_spellings, run_pattern
 from ..words.scanning import is_counted, sampling_pattern
 from .settings import CorpusSettings
 from .storage import RunWriter, part_of
@@ -44,8 +44,14 @@ class SentenceSampler:
         self.settings, self.runs = settings, runs
         self.report: Counter[str] = Counter()
         self.term_counts: Counter[str] = Counter()
-        self.ids = {word: row for row, word in enumerate(words) if is_counted(word)}
-        self.term_ids = {word: row for row, word in enumerate(words) if word not in self.ids}
+        self.ids: dict[str, int] = {}  # by how a word stands in folded sentences
+        self.term_ids: dict[str, int] = {}
+        for row, word in enumerate(words):
+            if not is_counted(word):
+                self.term_ids[word] = row
+                continue
+            for spelling in folded_spellings(word) if settings.lower_case else (word,):
+                self.ids.setdefault(spelling, row)
         self.terms = TermFinder(list(self.term_ids), ignore_case=settings.lower_case)
         self.salts = np.array([hash_text(word, settings.seed) for word in words], np.uint64)
         self.parts = np.array([part_of(word, settings.num_parts) for word in words], np.int32)
@@ -176,8 +182,13 @@ class TermFinder:
         self._patterns: dict[str, WordPattern] = {}
         self._by_run: dict[str, list[tuple[str, str]]] = defaultdict(list)  # each term, and what it surely begins with
         for term in terms:
-            run = run_pattern(term).search(term)
-            self._by_run[run.group() if run else ""].append((term, fixed_beginning(term)))
+            spellings = folded_spellings(term) if ignore_case else {term}
+            if len(spellings) > 1:  # the pattern tells
+                self._by_run[""].append((term, ""))
+                continue
+            (spelling,) = spellings
+            run = run_pattern(spelling).search(spelling)
+            self._by_run[run.group() if run else ""].append((term, fixed_beginning(spelling)))
 
     def find(self, sentence: str, folded: str) -> list[tuple[str, int, int]]:
         """Returns the terms in a sentence: each with its first position and how often it occurs."""

@@ -327,7 +327,7 @@ def _context_uses(word: str, vectors: WordVectors, texts: Sequence[str] | None) 
 def _excerpt(text: str, word: str) -> tuple[str, str, str]:
     """Returns some text before the word's first occurrence, the occurrence, and some text after it."""
     text = _visible(normalize_text(text))
-    found = WordPattern(word, ignore_case=True).pattern.search(text)
+    found = next(WordPattern(word, ignore_case=True).find_all(text), None)
     start, end = found.span() if found else (0, 0)
     before, after = text[:start], text[end:]
     room = max(EXCERPT_WIDTH - (end - start), 0)

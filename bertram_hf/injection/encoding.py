@@ -2,12 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import NamedTuple
 
-from tokenizers import Encoding
+from tokenizers import Encoding, Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.processors import PostProcessor
 
 # Where texts and special tokens stand: (0 or 1 for a text, None for a special token; id; token; type id).
 Template = list[tuple[int | None, int, str, int]]
+# By whether each text's first window stands in it: in some families the type ids of later windows differ.
+Templates = dict[tuple[bool, ...], Template]
 
 
 class Token(NamedTuple):
@@ -98,6 +103,26 @@ class SplicedEncoding:
         return [i for i, w in enumerate(self.word_ids) if w == word and self.sequence_ids[i] == sequence]
 
 
+def read_templates(post_processor: PostProcessor | None, is_pair: bool, add_special_tokens: bool) -> Templates:
+    """Returns what a post-processor puts around texts, read off two windows of each that the Rust library makes."""
+    probe = Tokenizer(WordLevel({"a": 0}, unk_token="a"))
+    num_tokens = 2 if is_pair else 1  # one for each text in each window
+    if post_processor is not None:
+        probe.post_processor = post_processor
+        num_tokens += post_processor.num_special_tokens_to_add(is_pair) if add_special_tokens else 0
+    probe.enable_truncation(num_tokens)
+    text = ["a", "a"]
+    encoding = probe.encode(
+        text, text if is_pair else None, is_pretokenized=True, add_special_tokens=add_special_tokens
+    )
+    return {
+        tuple(word == 0 for word in window.word_ids if word is not None): list(
+            zip(window.sequence_ids, window.ids, window.tokens, window.type_ids, strict=True)
+        )
+        for window in (encoding, *encoding.overflowing)
+    }
+
+
 def assemble(template: Template, texts: list[list[Token]]) -> SplicedEncoding:
     """Puts texts and special tokens together."""
     encoding = SplicedEncoding([], [], [], [], [], [], [], [])
@@ -116,16 +141,27 @@ def assemble(template: Template, texts: list[list[Token]]) -> SplicedEncoding:
 
 
 def truncated_lengths(lengths: list[int], limit: int, strategy: str) -> list[int]:
-    """Returns how long each text may be, by the rules of the `tokenizers` library."""
+    """Returns how long each text may be, by the rules of the `tokenizers` library.
+
+    Raises:
+        ValueError: If the strategy cuts only one text and cannot reach `limit`.
+    """
     if sum(lengths) <= limit:
         return lengths
+    if limit == 0:
+        return [0] * len(lengths)
     if len(lengths) == 1:
+        if strategy == "only_second":
+            raise ValueError("Truncation 'only_second' needs a pair of texts; got one text. Use truncation=True.")
         return [limit]
     first, second = lengths
     if strategy in ("only_first", "only_second"):
-        kept, cut = (second, first) if strategy == "only_first" else (first, second)
-        if limit - kept <= 0 or cut == 0:
-            raise ValueError(f"Truncation {strategy!r} cannot bring the pair to {limit} tokens: the other has {kept}.")
+        kept = second if strategy == "only_first" else first
+        if limit <= kept:
+            raise ValueError(
+                f"Truncation {strategy!r} must bring the pair to {limit} tokens, but the other text has {kept}. "
+                "Use 'longest_first' or a larger max_length."
+            )
         return [limit - second, second] if strategy == "only_first" else [first, limit - first]
     small, large = sorted(lengths)
     large = small if small > limit else max(small, limit - small)
@@ -133,6 +169,17 @@ def truncated_lengths(lengths: list[int], limit: int, strategy: str) -> list[int
         small = limit // 2
         large = small + limit % 2
     return [small, large] if first <= second else [large, small]
+
+
+def combine_windows(num_windows: list[int]) -> list[tuple[int, ...]]:
+    """Returns which windows of the texts stand together, in the order of the `tokenizers` library.
+
+    Example:
+        >>> combine_windows([2, 3])
+        [(0, 0), (1, 0), (1, 1), (1, 2), (0, 1), (0, 2)]
+    """
+    first, *others = product(*map(range, num_windows))
+    return [first, *sorted(others, key=lambda windows: windows[0] == 0)]
 
 
 def longest_word(tokens: list[Token]) -> int:
@@ -147,13 +194,14 @@ def longest_word(tokens: list[Token]) -> int:
 def cut_windows(tokens: list[Token], length: int, stride: int, direction: str) -> list[tuple[int, int]]:
     """Cuts tokens into windows of at most `length` that overlap by `stride`, never inside a spliced word.
 
-    No spliced word may be longer than `length`.
+    No spliced word may be longer than `length`. As in the `tokenizers` library, a length of 0 leaves an empty window
+    and one of all tokens.
     """
     num_tokens = len(tokens)
     if num_tokens <= length:
         return [(0, num_tokens)]
-    if length <= 0:
-        return [(0, 0)]
+    if length == 0:
+        return [(0, 0), (0, num_tokens)]
 
     def can_cut(position: int) -> bool:
         position = num_tokens - position if direction == "left" else position
@@ -176,6 +224,7 @@ def cut_windows(tokens: list[Token], length: int, stride: int, direction: str) -
 def pad_encodings(
     encodings: Sequence[Encoding | SplicedEncoding],
     *,
+    max_length: int | None,
     length: int | None,
     pad_to_multiple_of: int | None,
     pad_id: int,
@@ -183,9 +232,11 @@ def pad_encodings(
     pad_type_id: int,
     direction: str,
 ) -> None:
-    """Pads encodings, in place, to `length` or to the longest one."""
-    windows = [window for encoding in encodings for window in (encoding, *encoding.overflowing)]
-    target = max(len(window.ids) for window in windows) if length is None else length
+    """Pads encodings, in place, to `length` or to the longest one; windows beyond `max_length` do not count."""
+    target = length
+    if target is None:
+        longest = max(len(window) for encoding in encodings for window in (encoding, *encoding.overflowing))
+        target = max(max(map(len, encodings)), longest if max_length is None else min(longest, max_length))
     if pad_to_multiple_of:
         target = -(-target // pad_to_multiple_of) * pad_to_multiple_of
     for encoding in encodings:

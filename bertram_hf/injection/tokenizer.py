@@ -14,12 +14,14 @@ from transformers import PreTrainedTokenizerBase
 
 from .encoding import (
     SplicedEncoding,
-    Template,
+    Templates,
     Token,
     assemble,
+    combine_windows,
     cut_windows,
     longest_word,
     pad_encodings,
+    read_templates,
     truncated_lengths,
 )
 from .word_index import WordIndex, WordMatch
@@ -76,7 +78,7 @@ class SplicingBackend:
         self.enabled = True
         slash = rust.encode(" /", add_special_tokens=False)  # with the space that byte-level tokenizers see in "w / w"
         self.slash = (slash.ids[-1], slash.tokens[-1])
-        self._templates: dict[tuple[bool, bool, bytes | None], Template] = {}
+        self._templates: dict[tuple[bool, bool, bytes | None], Templates] = {}
 
     def __getattr__(self, name: str) -> Any:
         if name == "rust" or name.startswith("__"):  # not yet there, or not ours to give, while unpickling
@@ -157,7 +159,7 @@ class SplicingBackend:
             for item, found in zip(sequences, matches, strict=True)
         ]
         if padding is not None:
-            pad_encodings(encodings, **padding)
+            pad_encodings(encodings, max_length=truncation["max_length"] if truncation else None, **padding)
         return encodings
 
     def encode(
@@ -181,14 +183,15 @@ class SplicingBackend:
         add_special_tokens: bool,
     ) -> SplicedEncoding:
         """Puts together one text or pair in which words were found, from the encodings of its texts alone."""
-        template = self._template(len(texts) == 2, add_special_tokens)
+        templates = self._read_templates(len(texts) == 2, add_special_tokens)
+        whole = templates[(True,) * len(texts)]
         limit = None
         if truncation is not None:
-            num_special = sum(1 for slot, *_ in template if slot is None)
-            limit = max(truncation["max_length"] - num_special, 0)
+            room = truncation["max_length"] - sum(slot is None for slot, *_ in whole)
+            limit = room if room >= 0 else None  # without room for special tokens the Rust tokenizer cuts nothing
         tokens = [self._splice_text(*parts, limit) for parts in zip(texts, encodings, matches, strict=True)]
         if truncation is None or limit is None:
-            return assemble(template, tokens)
+            return assemble(whole, tokens)
         lengths = truncated_lengths([len(part) for part in tokens], limit, truncation["strategy"])
         if any(longest_word(part) > length for part, length in zip(tokens, lengths, strict=True)):
             # A spliced word does not fit its text's share of a pair: it becomes its vector only.
@@ -199,11 +202,11 @@ class SplicingBackend:
             [part[start:end] for start, end in cut_windows(part, length, truncation["stride"], truncation["direction"])]
             for part, length in zip(tokens, lengths, strict=True)
         ]
-        encoding = assemble(template, [parts[0] for parts in windows])
-        for position, parts in enumerate(windows):
-            for window in parts[1:]:
-                others = [window if i == position else windows[i][0] for i in range(len(windows))]
-                encoding.overflowing.append(assemble(template, others))
+        encoding, *overflowing = (
+            assemble(templates[tuple(i == 0 for i in chosen)], [windows[part][i] for part, i in enumerate(chosen)])
+            for chosen in combine_windows([len(parts) for parts in windows])
+        )
+        encoding.overflowing = overflowing
         return encoding
 
     def _splice_text(self, text: Text, encoding: Encoding, matches: list[WordMatch], limit: int | None) -> list[Token]:
@@ -224,7 +227,7 @@ class SplicingBackend:
             if any(piece.id in self.protected_ids for piece in pieces):
                 continue  # inside a special token such as [MASK]
             result += tokens[done:first]
-            result += self._splice_words(joined, words, pieces, origins[first], limit)
+            result += self._splice_words(joined, words, pieces, origins[first:last], limit)
             done = last
         return result + tokens[done:]
 
@@ -257,30 +260,31 @@ class SplicingBackend:
         return found
 
     def _splice_words(
-        self, text: str, matches: list[WordMatch], pieces: list[Token], origin: int, limit: int | None
+        self, text: str, matches: list[WordMatch], pieces: list[Token], origins: list[int], limit: int | None
     ) -> list[Token]:
         """Returns the tokens of a word with its vector, or of several words that share tokens."""
-        word, last = pieces[0].word, pieces[-1].word  # two for a term of several words
-        vectors = [
-            Token(self.first_id + row, self.words[row], (start - origin, end - origin), word, True)
-            for row, start, end in ((match.row, match.start, match.end) for match in matches)
-        ]
+        # Two words for a term of several; the offsets of pre-split words begin anew in each.
+        (word, origin), (last_word, last_origin) = (pieces[0].word, origins[0]), (pieces[-1].word, origins[-1])
         keeps_pieces = self.mode == "slash" or (
             self.mode == "auto" and any(match.row not in self.in_place for match in matches)
         )
         if keeps_pieces and (limit is None or len(pieces) + 2 * len(matches) <= limit):
             kept = [pieces[0], *(piece._replace(can_cut=False) for piece in pieces[1:])]
-            for vector in vectors:
-                slash = Token(*self.slash, (vector.offsets[1], vector.offsets[1]), last, False)
-                kept += [slash, vector._replace(word=last, can_cut=False)]
+            for match in matches:
+                start, end = (max(place - last_origin, 0) for place in (match.start, match.end))
+                kept.append(Token(*self.slash, (end, end), last_word, False))
+                kept.append(Token(self.first_id + match.row, self.words[match.row], (start, end), last_word, False))
             return kept
         # A piece may reach beyond the word (SentencePiece joins "quat,"): what is not the word is tokenised again.
         result: list[Token] = []
         done = origin + pieces[0].offsets[0]
-        for match, vector in zip(matches, vectors, strict=True):
-            result += [*self._tokenize_rest(text, done, match.start, origin, word), vector]
+        for match in matches:
+            result += self._tokenize_rest(text, done, match.start, origin, word)
+            offsets = (match.start - origin, match.end - origin)
+            result.append(Token(self.first_id + match.row, self.words[match.row], offsets, word, True))
             done = match.end
-        return result + self._tokenize_rest(text, done, origin + pieces[-1].offsets[1], origin, word)
+        end = last_origin + pieces[-1].offsets[1]
+        return result + self._tokenize_rest(text, done, end, last_origin, last_word)
 
     def _tokenize_rest(self, text: str, start: int, end: int, origin: int, word: int | None) -> list[Token]:
         rest = text[start:end]
@@ -292,19 +296,13 @@ class SplicingBackend:
             for token_id, token, offset in zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True)
         ]
 
-    def _template(self, is_pair: bool, add_special_tokens: bool) -> Template:
-        """Returns where special tokens stand: (0 or 1 for a text or None, id, token, type id), read off an encoding."""
+    def _read_templates(self, is_pair: bool, add_special_tokens: bool) -> Templates:
         # Only the post-processor places special tokens. Its state is in the key, as it can be set or changed in place.
         post_processor = self.rust.post_processor
         state = None if post_processor is None else post_processor.__getstate__()
         key = (is_pair, add_special_tokens, state)
         if key not in self._templates:
-            probe = self.bare.encode("a", "a" if is_pair else None, add_special_tokens=add_special_tokens)
-            template: Template = []
-            for slot in zip(probe.sequence_ids, probe.ids, probe.tokens, probe.type_ids, strict=True):
-                if slot[0] is None or not template or template[-1][0] != slot[0]:
-                    template.append(slot)
-            self._templates[key] = template
+            self._templates[key] = read_templates(post_processor, is_pair, add_special_tokens)
         return self._templates[key]
 
 

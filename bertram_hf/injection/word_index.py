@@ -1,21 +1,24 @@
 """Finding the words of a dictionary in raw text."""
 
+import re
 import unicodedata
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 from ..processing_words import (
-    WholeWord,
+    DOTTED_I,
+    WordBoundaries,
     WordError,
     check_word,
-    fixed_beginning,
+    compose_text,
     fold_case,
     fold_marks,
     normalize_text,
     run_pattern,
 )
+
+_SPACE = re.compile(r"\s+")
 
 
 class WordMatch(NamedTuple):
@@ -26,26 +29,38 @@ class WordMatch(NamedTuple):
     row: int
 
 
-@dataclass(frozen=True)
-class _Form:
-    """One spelling of a word: its text and beginning, where its first run of letters stands, and the word's row."""
+class _Form(NamedTuple):
+    """How to find a word: its parts between white space, where its first run of letters stands, and the word's row."""
 
-    text: str
-    beginning: str
+    key: str
+    parts: list[str]
     run_start: int
+    boundaries: WordBoundaries
     row: int
 
-    @cached_property
-    def whole_word(self) -> WholeWord:
-        """How to match it; compiled at first use, since most words of a large dictionary are never met."""
-        return WholeWord(self.text)
+    def find_end(self, text: str, start: int) -> int | None:
+        """Returns where the word ends if it begins at `start`. Plain comparisons: to compile thousands of patterns for
+        terms with a common first word would take seconds."""
+        if not text.startswith(self.parts[0], start):
+            return None
+        end = start + len(self.parts[0])
+        for part in self.parts[1:]:
+            space = _SPACE.match(text, end)
+            if space is None or not text.startswith(part, space.end()):
+                return None
+            end = space.end() + len(part)
+        return end if self.boundaries.hold(text, start, end) else None
+
+
+# Words by their second run of letters, or None.
+_Forms = dict[str | None, list[_Form]]
 
 
 class WordIndex:
     """Finds words at word boundaries; of several that fit, the leftmost and then the longest.
 
-    A word is found by its first run of letters in a dictionary, or its first character where words have no spaces
-    between them, so that more words do not cost more.
+    A word is found by its first two runs of letters in dictionaries, or its first two characters where words have no
+    spaces between them, so that more words do not cost more.
 
     Args:
         ignore_case: Whether "Kumquat" is "kumquat".
@@ -60,66 +75,87 @@ class WordIndex:
     def __init__(self, *, ignore_case: bool) -> None:
         self.ignore_case = ignore_case
         self.rows: dict[str, int] = {}
-        self._by_run: dict[str, list[_Form]] = {}
-        self._by_symbol: dict[str, list[_Form]] = {}  # words without letters, such as an emoji, by first character
+        self._by_run: dict[str, _Forms] = {}
+        self._by_symbol: dict[str, _Forms] = {}  # words without letters, such as an emoji, by first character
 
     def key(self, word: str) -> str:
         """Returns one spelling for all words that the index cannot tell apart."""
-        return self._fold(" ".join(fold_marks(normalize_text(word)).split()))
+        key = self._fold(" ".join(normalize_text(word).split()))
+        return key.replace(DOTTED_I, "İ") if self.ignore_case else key
 
     def add(self, word: str, row: int) -> None:
         """Adds a word, or gives a known word another row."""
         self.remove(word)
         key = self.key(word)
         self.rows[key] = row
-        for text in _spellings(key):
-            table, lookup, run_start = self._place(text)
-            forms = table.setdefault(lookup, [])
-            forms.append(_Form(text, fixed_beginning(text), run_start, row))
-            forms.sort(key=lambda form: -len(form.text))
+        table, first, second, run_start = self._place(key)
+        forms = table.setdefault(first, {}).setdefault(second, [])
+        forms.append(_Form(key, key.split(), run_start, WordBoundaries(key), row))
+        forms.sort(key=lambda form: -len(form.key))
 
     def remove(self, word: str) -> None:
         """Removes a word, if it is there."""
         key = self.key(word)
         if self.rows.pop(key, None) is None:
             return
-        for text in _spellings(key):
-            table, lookup, _ = self._place(text)
-            table[lookup] = [form for form in table[lookup] if form.text != text]
-            if not table[lookup]:
-                del table[lookup]
+        table, first, second, _ = self._place(key)
+        table[first][second] = [form for form in table[first][second] if form.key != key]
+        if not table[first][second]:
+            del table[first][second]
+        if not table[first]:
+            del table[first]
 
     def find(self, text: str) -> list[WordMatch]:
         """Returns the words in `text`, which do not overlap, from left to right."""
+        if text.isascii() or not self._is_decomposed(text):
+            return self._find_composed(text)
+        composed, origins = compose_text(text)
+        if self.ignore_case:
+            # One character for two, of which the second is a mark and begins no word.
+            for start in [match.start() for match in re.finditer(DOTTED_I, composed)][::-1]:
+                del origins[start + 1]
+            composed = composed.replace(DOTTED_I, "İ")
+        return [WordMatch(origins[start], origins[end], row) for start, end, row in self._find_composed(composed)]
+
+    def _is_decomposed(self, text: str) -> bool:
+        return not unicodedata.is_normalized("NFC", text) or (self.ignore_case and DOTTED_I in text)
+
+    def _find_composed(self, text: str) -> list[WordMatch]:
         folded = self._fold(text)
         pattern = run_pattern(folded)
         if not self._by_symbol and self._by_run.keys().isdisjoint(pattern.findall(folded)):
             return []
-        places = [(run.start(), self._by_run.get(run.group(), ())) for run in pattern.finditer(folded)]
+        places = [
+            (run.start(), [*(forms.get(second.group(), ()) if second else ()), *forms.get(None, ())])
+            for run, second in pairwise([*pattern.finditer(folded), None])
+            if run and (forms := self._by_run.get(run.group()))
+        ]
         if self._by_symbol:
-            places += [(i, self._by_symbol.get(character, ())) for i, character in enumerate(folded)]
+            symbols = ((i, self._by_symbol.get(character)) for i, character in enumerate(folded))
+            places += [(i, forms[None]) for i, forms in symbols if forms]
             places.sort(key=lambda place: place[0])
         found: list[WordMatch] = []
-        end = 0
-        for position, forms in places:
-            for form in forms:
+        done = 0
+        for position, forms_here in places:
+            for form in forms_here:
                 start = position - form.run_start
-                if start < end or not folded.startswith(form.beginning, start):
-                    continue
-                match = form.whole_word.match_at(folded, start)
-                if match:
-                    end = match.end()
+                end = form.find_end(folded, start) if start >= done else None
+                if end is not None:
                     found.append(WordMatch(start, end, form.row))
+                    done = end
                     break
         return found
 
     def _fold(self, text: str) -> str:
-        return fold_case(text) if self.ignore_case else text
+        return fold_marks(fold_case(text) if self.ignore_case else text)
 
-    def _place(self, text: str) -> tuple[dict[str, list[_Form]], str, int]:
-        """Returns the table and key under which a spelling is kept, and where in it the key stands."""
-        run = run_pattern(text).search(text)
-        return (self._by_run, run.group(), run.start()) if run else (self._by_symbol, text[0], 0)
+    def _place(self, key: str) -> tuple[dict[str, _Forms], str, str | None, int]:
+        """Returns the table of a word, its two keys there, and where in the word the first stands."""
+        runs = run_pattern(key).finditer(key)
+        first, second = next(runs, None), next(runs, None)
+        if first is None:
+            return self._by_symbol, key[0], None, 0
+        return self._by_run, first.group(), second and second.group(), first.start()
 
 
 def find_unusable(words: Iterable[str], index: WordIndex, special_tokens: Container[str]) -> dict[str, str]:
@@ -143,8 +179,3 @@ def find_unusable(words: Iterable[str], index: WordIndex, special_tokens: Contai
         elif known.setdefault(key, word) != word:
             reasons[word] = f"is the same word as {known[key]!r} to the tokenizer"
     return reasons
-
-
-def _spellings(key: str) -> set[str]:
-    """Composed and decomposed accents: raw text may have either."""
-    return {key, unicodedata.normalize("NFD", key)}

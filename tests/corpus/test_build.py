@@ -85,9 +85,8 @@ def test_processor_finds_the_word_in_every_sentence(tmp_path):
     given = ["42", "New York", "C++", "well-known", "COVID-19", "kumquat", "don't", "never", "İstanbul", "_pear_"]
     summary = build_corpus(tmp_path / "in", tmp_path / "out", words=given, **QUIET)
     samples = contexts_of(tmp_path / "out")
-    assert set(samples) == {"42", "new york", "c++", "well-known", "covid-19", "kumquat", "don't", "_pear_"} | (
-        {"i̇stanbul"} & set(samples)
-    )
+    words = {"42", "new york", "c++", "well-known", "covid-19", "kumquat", "don't", "_pear_", "i̇stanbul"}
+    assert set(samples) == words
     assert "never" in summary.missing_words
     for word, contexts in samples.items():
         assert None not in processor.locate(word, contexts), word

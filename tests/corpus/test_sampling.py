@@ -45,6 +45,16 @@ def test_sentences_are_found_for_the_words_that_the_processor_finds(characters):
     assert found == {word for word in words if len(WordPattern(word, ignore_case=True).split(sentence)) > 1}
 
 
+@pytest.mark.parametrize("sentence", ["İ ΟΔΟΣ ΑΘΗΝΑΣ, İzmir", "οδος αθηνας i\u0307zmir", "ΟΔΟΣ.Α İzmir, Οδος Αθηνας"])
+def test_case_is_folded_the_same_in_words_and_sentences(sentence):
+    words = ["οδος", "οδος αθηνας", "i\u0307zmir"]  # as `str.lower` writes them
+    writer = MemoryWriter()
+    sampler = SentenceSampler(words, make_settings(max_contexts=5, num_parts=1, min_sentence_words=0), writer)
+    sampler.add(sentence)
+    sampler.flush()
+    assert writer.texts_by_id() == {row: [sentence] for row in range(3)}
+
+
 class MemoryWriter:
     """Takes what the sampler would write to a file."""
 
