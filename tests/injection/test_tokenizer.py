@@ -17,8 +17,9 @@ from transformers import (
 )
 
 from bertram_hf import align_word_labels, find_answer_tokens, ignore_injected_labels
+from bertram_hf.injection import tokenizer as module
 from bertram_hf.injection.tokenizer import splice_tokenizer
-from bertram_hf.injection.word_index import WordIndex, WordMatch
+from bertram_hf.injection.word_index import WordIndex
 
 WORDS = ["kumquat", "resigntaion", "myocardial infarction", "covid-19", "C++", "infarction", "東京", "😀"]
 FIRST_ID = 1000
@@ -361,53 +362,61 @@ def test_any_text_is_spliced_without_loss(bert_tokenizer, roberta_tokenizer, tex
         assert rows(replaced) == rows({"input_ids": slash})
 
 
-def test_the_longest_and_leftmost_word_wins():
-    index = WordIndex(ignore_case=False)
-    for row, word in enumerate(["new york", "york", "new york city", "city hall"]):
-        index.add(word, row)
-    assert index.find("in new york city hall") == [WordMatch(3, 16, 2)]
-    index.remove("new york city")
-    assert [match.row for match in index.find("in new york city hall")] == [0, 3]
-    index.add("york", 9)
-    assert index.find("york") == [WordMatch(0, 4, 9)]
-
-
-def test_letters_that_grow_when_lower_cased_do_not_shift_matches():
-    index = WordIndex(ignore_case=True)
-    index.add("kumquat", 0)
-    assert index.find("İİ Kumquat") == [WordMatch(3, 10, 0)]
-    index.add("café", 1)
-    assert [match.row for match in index.find("a cafe\u0301 and a café")] == [1, 1]
-
-
-def count_probes(tokenizer, monkeypatch):
-    """Returns the calls of `encode` that ask the Rust tokenizer where special tokens stand, as they come."""
-    backend = tokenizer._tokenizer
-    probes = []
-
-    class Counting:
-        def __getattr__(self, name):
-            return getattr(bare, name)
-
-        def encode(self, text, *arguments, **named):
-            if text == "a":
-                probes.append(text)
-            return bare.encode(text, *arguments, **named)
-
-    bare = backend.bare
-    monkeypatch.setattr(backend, "bare", Counting())
-    return probes
-
-
 def test_the_tokenizer_is_asked_once_where_special_tokens_stand(plain, monkeypatch):
     tokenizer = splice(plain)
-    probes = count_probes(tokenizer, monkeypatch)
+    calls = []
+    read = module.read_templates
+    monkeypatch.setattr(module, "read_templates", lambda *arguments: calls.append(arguments) or read(*arguments))
     for _ in range(3):
         tokenizer(["a kumquat", "kumquat tree", "the old town"])
-    assert len(probes) == 1
+    assert len(calls) == 1
     tokenizer("a kumquat", "a tree")
     tokenizer("a kumquat", add_special_tokens=False)
-    assert len(probes) == 3
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize("strategy", ["only_first", "only_second", "longest_first"])
+def test_a_length_of_the_special_tokens_leaves_no_text(plain, strategy):
+    length = plain.num_special_tokens_to_add(pair=True)
+    pair = ("an old kumquat", "the resigntaion")
+    encoding = splice(plain)(*pair, truncation=strategy, max_length=length, padding=True)
+    assert encoding["input_ids"] == plain(*pair, truncation=strategy, max_length=length)["input_ids"]
+    assert len(encoding["input_ids"]) == length
+
+
+def test_a_pair_that_one_text_alone_cannot_shorten_is_refused(plain):
+    length = plain.num_special_tokens_to_add(pair=True) + 1
+    with pytest.raises(ValueError, match=r"must bring the pair to 1 tokens, but the other text has \d+\. Use 'longest"):
+        splice(plain)("a kumquat", "the old tree", truncation="only_first", max_length=length)
+
+
+def test_windows_of_both_texts_of_a_pair_are_combined(bert_tokenizer):
+    pair = ("kumquat tree old", "garden kumquat old")
+    options = {"truncation": "longest_first", "max_length": 7, "return_overflowing_tokens": True}
+    windows = splice(bert_tokenizer)(*pair, **options)
+    tokens = [" ".join(windows.tokens(row)[1:-1]) for row in range(len(windows["input_ids"]))]
+    assert tokens == [
+        "kumquat tree [SEP] garden kumquat",
+        "old [SEP] garden kumquat",
+        "old [SEP] old",
+        "kumquat tree [SEP] old",
+    ]
+
+
+def test_what_a_piece_holds_beyond_a_pre_split_term_is_kept():
+    tokenizer = splice(make_sentencepiece_tokenizer(["g,", *"redhin,"]), words=["red herring"])
+    encoding = tokenizer(["red", "herring,"], is_split_into_words=True, return_offsets_mapping=True)
+    assert encoding.tokens() == ["red herring", "▁", ","]
+    assert encoding.word_ids() == [0, 1, 1]
+    assert encoding["offset_mapping"][-1] == (7, 8)
+
+
+def test_a_vector_behind_a_pre_split_term_has_the_offsets_of_its_last_word(plain):
+    words = ["a", "myocardial", "infarction"]
+    encoding = splice(plain, "slash")(words, is_split_into_words=True, return_offsets_mapping=True)
+    vector = encoding["input_ids"].index(FIRST_ID + 2)
+    assert encoding.word_ids()[vector] == 2
+    assert encoding["offset_mapping"][vector] == (0, len("infarction"))
 
 
 def test_special_tokens_follow_a_changed_post_processor(bert_tokenizer):
@@ -422,12 +431,3 @@ def test_special_tokens_follow_a_changed_post_processor(bert_tokenizer):
     assert tokenizer("A tree, a kumquat").tokens() == ["a", "tree", ",", "a", "kumquat", "[CLS]"]
     tokenizer._tokenizer.normalizer.lowercase = False
     assert tokenizer("A kumquat").tokens()[0] == tokenizer("A tree").tokens()[0] != "a"
-
-
-def test_hyphens_and_apostrophes_that_look_the_same_are_the_same():
-    index = WordIndex(ignore_case=True)
-    index.add("levi\u2019s", 2)
-    assert [match.row for match in index.find("Levi's and levi\u2019s jeans")] == [2, 2]
-    index.add("co-trimoxazole", 3)
-    assert [match.row for match in index.find("Co\u2011trimoxazole, co-trimoxazole")] == [3, 3]
-    assert index.key("co\u2010trimoxazole") == index.key("co-trimoxazole")
