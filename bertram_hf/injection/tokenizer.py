@@ -190,7 +190,7 @@ class SplicingBackend:
             room = truncation["max_length"] - sum(slot is None for slot, *_ in whole)
             limit = room if room >= 0 else None  # without room for special tokens the Rust tokenizer cuts nothing
         tokens = [self._splice_text(*parts, limit) for parts in zip(texts, encodings, matches, strict=True)]
-        if truncation is None or limit is None:
+        if truncation is None or limit is None or sum(map(len, tokens)) <= limit:
             return assemble(whole, tokens)
         lengths = truncated_lengths([len(part) for part in tokens], limit, truncation["strategy"])
         if any(longest_word(part) > length for part, length in zip(tokens, lengths, strict=True)):
