@@ -36,6 +36,7 @@ def test_induce_writes_vectors(model_folder, tmp_path, capsys):
     (tmp_path / "words.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n\n", encoding="utf-8")
     assert main(["induce", model_folder, str(tmp_path / "words.jsonl"), str(tmp_path / "out"), "--json"]) == 0
     summary = {"words": 1, "failed": {}, "dropped_contexts": 1, "misspellings": {}, "words_without_contexts": []}
+    summary |= {"words_without_sentence": 0}
     assert json.loads(capsys.readouterr().out) == summary
     assert WordVectors.from_pretrained(tmp_path / "out").used_contexts == {"kumquat": [0, 2]}
     text = str(tmp_path / "vectors.txt")
@@ -78,7 +79,7 @@ def test_induce_of_a_slim_model_takes_the_encoder(model_folder, tmp_path, capsys
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"word": "kumquat", "contexts": "a kumquat"}\n', "contexts must be a list; got 'a kumquat'"),
+        ('{"word": "kumquat", "contexts": "a kumquat"}\n', "contexts must be a list of texts; got 'a kumquat'"),
         ("\n", "Expected words with contexts in"),
     ],
 )
@@ -250,7 +251,7 @@ def test_folders_that_are_not_ours_are_refused(command, tmp_path, capsys):
 
 
 def test_push_refuses_what_others_could_not_load(model_folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("bertram_hf.cli.push.get_token", lambda: None)  # nothing may be uploaded here
+    monkeypatch.setattr("huggingface_hub.get_token", lambda: None)  # nothing may be uploaded here
 
     def push(folder, *options):
         capsys.readouterr()  # progress bars of saving

@@ -157,15 +157,15 @@ def test_bad_files_are_told(tmp_path):
     with pytest.raises(ValueError, match="No word occurs min_count=100 times; the most frequent one occurs 1 times"):
         build_corpus(tmp_path / "few.txt", tmp_path / "out", **QUIET)
     (tmp_path / "a.jsonl").write_text('{"body": "x"}\n')
-    with pytest.raises(ValueError, match=r"None of 1 rows has text in the column 'text'"):
+    with pytest.raises(ValueError, match=r"None of 1 rows has text in the column 'text'; there are the columns 'body'"):
         build_corpus(tmp_path / "a.jsonl", tmp_path / "out", **QUIET)
     (tmp_path / "mixed.jsonl").write_text('{"body": "x"}\n{"text": ["y"]}\n{"text": "one kumquat is here"}\n')
     summary = build_corpus(tmp_path / "mixed.jsonl", tmp_path / "mixed", words=["kumquat"], **QUIET)
     assert (summary.num_documents, summary.num_empty_documents, summary.num_invalid_lines) == (3, 1, 1)
     assert load_contexts(tmp_path / "mixed")["contexts"][:] == [["one kumquat is here"]]
-    (tmp_path / "a.csv").write_text("x,y\n")
-    with pytest.raises(ValueError, match=r"Expected text, JSONL or Parquet; .*a\.csv is a \.csv file"):
-        build_corpus(tmp_path / "a.csv", tmp_path / "out", **QUIET)
+    (tmp_path / "a.xml").write_text("<x>y</x>\n")
+    with pytest.raises(ValueError, match=r"Expected text, JSONL, CSV, TSV or Parquet; .*a\.xml is a \.xml file"):
+        build_corpus(tmp_path / "a.xml", tmp_path / "out", **QUIET)
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(os.urandom(100).hex().encode())[:-20])
     with pytest.raises(ValueError, match="ends too early"):
         build_corpus(tmp_path / "a.txt.gz", tmp_path / "out", **QUIET)
