@@ -72,7 +72,7 @@ def check_device(name: str) -> str:
 
     try:
         torch.empty(0, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, ImportError) as error:  # a wrong name, no such build, no driver
         there = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
         there += ["mps"] if torch.backends.mps.is_available() else []
         raise ValueError(f"Expected a device that is here, {' or '.join(there)}; got {name!r} (--device).") from error

@@ -47,8 +47,8 @@ def induce_vectors(
             in `WordVectors.failed`.
         look_alikes: Whether words may be taken for misspellings, by a model that has learnt that.
         show_progress: Whether a run of more than a few seconds shows a progress bar.
-        warn: Whether to warn of words that stand in none of their contexts. Single contexts that were not used are
-            listed in `WordVectors.dropped_contexts`.
+        warn: Whether to warn of words that stand in none of their contexts, and of a processor for another mode.
+            Single contexts that were not used are listed in `WordVectors.dropped_contexts`.
 
     Returns:
         The vectors, in the order of `contexts`.
@@ -66,7 +66,7 @@ def induce_vectors(
         raise ValueError(f"max_tokens_per_batch must be positive; got {max_tokens_per_batch}.")
     if errors not in ("raise", "skip"):
         raise ValueError(f"errors must be raise or skip; got {errors!r}.")
-    check_processor_fits(model, processor)
+    check_processor_fits(model, processor, warn=warn)
     failed = find_failing_words(model, processor, contexts)
     if errors == "raise":
         refuse_failing_words(failed, len(contexts))
