@@ -17,13 +17,13 @@ from ..modeling_context import check_encoder_reads_embeddings, check_encoder_typ
 from ..modeling_slim import embedding_fingerprint
 from ..processing_context import tokenize_plain
 from ..utils.hashing import hash_model
+from ..utils.names import DEFAULT_ITERATIONS
 from ..utils.progress import SECONDS_BEFORE_PROGRESS
 from .objective import OneTokenObjective, Templates, TemplateSampler
 from .optimizers import Evaluate, minimize_adam, minimize_lbfgs
 from .resumable import FinishedBatches
 
 FORMAT_VERSION = 1
-DEFAULT_ITERATIONS = {"lbfgs": 32, "adam": 4000}
 # Longest step of L-BFGS as a share of the mean norm of the encoder's embeddings.
 MAX_STEP = 0.2
 # Room that a word leaves in the encoder's positions: template, special tokens, RoBERTa's offset.

@@ -5,10 +5,9 @@ import json
 import time
 from typing import Any
 
-from transformers import AutoModel, AutoTokenizer
-
-from ..approximation.approximate import DEFAULT_ITERATIONS, approximate_vectors
-from ..utils.files import read_word_file
+from ..utils.files import only_writer, read_word_file
+from ..utils.names import DEFAULT_ITERATIONS
+from .options import check_device, loading
 
 
 def add_command(commands: Any) -> None:
@@ -18,7 +17,7 @@ def add_command(commands: Any) -> None:
         help="find one vector that does what a word's several pieces do",
         description="One-token approximation: for each word, finds the vector with which the encoder computes the same "
         "around the word as with its pieces. It needs no texts. The vectors are training targets for words that are "
-        "frequent in your corpus but have no token of their own. Killed? The same command goes on where it was. As "
+        "frequent in your corpus but have no token of their own. Interrupted runs resume with the same command. As "
         "released, and far slower: --optimizer adam --tolerance 0, for RoBERTa also --iterations 8000.",
         epilog="Example: bertram approximate bert-base-uncased words.txt my-targets",
     )
@@ -56,22 +55,31 @@ def run(arguments: argparse.Namespace) -> None:
     words = read_word_file(arguments.words)
     if not words:
         raise ValueError(f"Expected one word on each line of {arguments.words}; it has none.")
+    from transformers import AutoModel, AutoTokenizer
+
+    from ..approximation import approximate_vectors
+
     started = time.perf_counter()
-    vectors = approximate_vectors(
-        AutoModel.from_pretrained(arguments.encoder).to(arguments.device),
-        AutoTokenizer.from_pretrained(arguments.encoder),
-        words,
-        output=arguments.output,
-        optimizer=arguments.optimizer,
-        iterations=arguments.iterations,
-        num_templates=arguments.templates,
-        learning_rate=arguments.learning_rate,
-        tolerance=arguments.tolerance,
-        batch_size=arguments.batch_size,
-        seed=arguments.seed,
-        errors="skip" if arguments.skip_errors else "raise",
-        show_progress=not arguments.json,
-    )
+    device = check_device(arguments.device)
+    with loading(arguments.encoder):
+        encoder = AutoModel.from_pretrained(arguments.encoder)
+        tokenizer = AutoTokenizer.from_pretrained(arguments.encoder)
+    with only_writer(arguments.output):
+        vectors = approximate_vectors(
+            encoder.to(device),
+            tokenizer,
+            words,
+            output=arguments.output,
+            optimizer=arguments.optimizer,
+            iterations=arguments.iterations,
+            num_templates=arguments.templates,
+            learning_rate=arguments.learning_rate,
+            tolerance=arguments.tolerance,
+            batch_size=arguments.batch_size,
+            seed=arguments.seed,
+            errors="skip" if arguments.skip_errors else "raise",
+            show_progress=not arguments.json,
+        )
     if arguments.json:
         seconds = round(time.perf_counter() - started, 2)
         print(json.dumps({"words": len(vectors), "failed": vectors.failed, "seconds": seconds}))

@@ -4,8 +4,6 @@ import argparse
 import json
 from typing import Any
 
-from ..cards.card import write_card
-
 
 def add_command(commands: Any) -> None:
     """Adds the command to the parser."""
@@ -30,6 +28,8 @@ def add_command(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Writes a model card."""
+    from ..cards import write_card
+
     path = write_card(
         arguments.folder,
         name=arguments.name,

@@ -4,7 +4,7 @@ import argparse
 import json
 from typing import Any
 
-from ..conversion import convert_original
+from .options import loading
 
 
 def add_command(commands: Any) -> None:
@@ -24,7 +24,10 @@ def add_command(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Converts a released checkpoint and says what is special about it."""
-    converted = convert_original(arguments.source, tokenizer=arguments.tokenizer)
+    from ..conversion import convert_original
+
+    with loading(arguments.tokenizer):
+        converted = convert_original(arguments.source, tokenizer=arguments.tokenizer)
     converted.model.save_pretrained(arguments.destination)
     converted.processor.save_pretrained(arguments.destination)
     if arguments.json:

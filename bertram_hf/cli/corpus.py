@@ -5,11 +5,8 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from transformers import AutoTokenizer
-
-from ..corpus.build import build_corpus
-from ..processing_context import is_uncased
 from ..utils.files import read_word_file
+from .options import loading, read_options
 
 
 def add_command(commands: Any) -> None:
@@ -18,14 +15,14 @@ def add_command(commands: Any) -> None:
         "corpus",
         help="count words and sample sentences for them",
         description="Counts the words of a corpus and, for each frequent or given word, takes a random sample of the "
-        "sentences it stands in. Killed? The same command goes on where it was.",
+        "sentences it stands in. Interrupted runs resume with the same command.",
         epilog="Example: bertram corpus novels/*.txt my-corpus --encoder bert-base-uncased",
     )
     command.add_argument(
         "inputs",
         nargs="*",
         metavar="INPUT",
-        help="text, .jsonl or .parquet files, folders with them, or quoted patterns; none with --dataset",
+        help="text, .jsonl, .csv, .tsv or .parquet files, folders with them, or quoted patterns; none with --dataset",
     )
     command.add_argument("output", metavar="OUTPUT", help="folder to write")
     case = command.add_mutually_exclusive_group(required=True)
@@ -47,7 +44,9 @@ def add_command(commands: Any) -> None:
         default="auto",
         help="whether a sentence ends with its line, or lines are wrapped (default: decided for each file)",
     )
-    command.add_argument("--text-column", default="text", metavar="NAME", help="of JSONL, Parquet, datasets")
+    command.add_argument(
+        "--text-column", default="text", metavar="NAME", help="of JSONL, CSV, TSV, Parquet and datasets (default: text)"
+    )
     command.add_argument("--dataset", metavar="NAME", help="stream a dataset of the Hub instead of reading files")
     command.add_argument("--config", metavar="NAME", help="the dataset's configuration")
     command.add_argument("--split", default="train", help="the dataset's split (default: train)")
@@ -58,7 +57,7 @@ def add_command(commands: Any) -> None:
         default="local",
         help="where tasks run (default: local); slurm submits jobs, and when they have run, run the command again",
     )
-    command.add_argument("--executor-options", type=json.loads, default={}, metavar="JSON", help="for datatrove")
+    command.add_argument("--executor-options", type=read_options, default={}, metavar="JSON", help="for datatrove")
     command.add_argument("--json", action="store_true", help="print a summary for scripts, and no progress bars")
     command.set_defaults(run=run)
 
@@ -70,6 +69,8 @@ def run(arguments: argparse.Namespace) -> None:
             f"Expected input files or --dataset; got {'both' if arguments.dataset else 'neither'}. "
             "Give INPUT... OUTPUT, or --dataset NAME OUTPUT."
         )
+    from ..corpus import build_corpus
+
     inputs = arguments.inputs
     if arguments.dataset:
         from datasets import load_dataset
@@ -80,7 +81,12 @@ def run(arguments: argparse.Namespace) -> None:
         words = read_word_file(arguments.words)
     lower_case = arguments.lower_case
     if arguments.encoder:
-        lower_case = is_uncased(AutoTokenizer.from_pretrained(arguments.encoder))
+        from transformers import AutoTokenizer
+
+        from ..processing_context import is_uncased
+
+        with loading(arguments.encoder):
+            lower_case = is_uncased(AutoTokenizer.from_pretrained(arguments.encoder))
     summary = build_corpus(
         inputs,
         arguments.output,
@@ -109,7 +115,7 @@ def run(arguments: argparse.Namespace) -> None:
         f"{summary.num_different_words:,} words, to {arguments.output}."
     )
     notes = {
-        "lines were not valid and are left out": summary.num_invalid_lines,
+        "lines or rows were not valid and are left out": summary.num_invalid_lines,
         "lines of more than 1 MB were cut": summary.num_long_lines,
         "documents had no text": summary.num_empty_documents,
         "sentences had too few words and are left out": summary.num_short_sentences,
@@ -122,4 +128,7 @@ def run(arguments: argparse.Namespace) -> None:
             print(f"Note: {number:,} {text}.")
     if summary.num_missing_words:
         shown = ", ".join(map(repr, summary.missing_words[:5]))
-        print(f"Note: words without a sentence: {summary.num_missing_words:,}, such as {shown}.")
+        print(
+            f"Note: words without a sentence: {summary.num_missing_words:,}, such as {shown}. `bertram induce` makes "
+            "vectors of given words from their spelling alone."
+        )

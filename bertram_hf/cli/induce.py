@@ -1,22 +1,22 @@
 """`bertram induce`."""
 
+from __future__ import annotations
+
 import argparse
 import json
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from transformers import AutoModel, AutoProcessor
-from transformers.utils.logging import disable_progress_bar
+from ..utils.files import only_writer, read_utf8, read_word_file
+from ..utils.names import WORDS_PER_PART
+from .options import check_device, loading
 
-from ..corpus.build import load_contexts
-from ..induction.checks import check_is_bertram
-from ..induction.resumable import WORDS_PER_PART, ResumableInduction
-from ..induction.word_vectors import WordVectors
-from ..utils.files import read_utf8
+if TYPE_CHECKING:
+    from ..induction import WordVectors
 
 NUM_SHOWN = 10
 
@@ -25,18 +25,21 @@ def add_command(commands: Any) -> None:
     """Adds the command to the parser."""
     command = commands.add_parser(
         "induce",
-        help="induce vectors for words with contexts",
-        description='Reads JSON lines such as {"word": "kumquat", "contexts": ["She peeled a kumquat."]}, or a folder '
-        "that `bertram corpus` wrote. Killed? The same command goes on where it was. Several processes: torchrun "
-        "--nproc_per_node 2 -m bertram_hf.cli induce ...",
+        help="induce vectors for words, from their sentences or their spelling alone",
+        description='Reads JSON lines such as {"word": "kumquat", "contexts": ["She peeled a kumquat."]}, a folder '
+        "that `bertram corpus` wrote, or a .txt file with one word on each line, whose vectors come from their "
+        "spelling alone. Interrupted runs resume with the same command. Several processes: torchrun --nproc_per_node 2 "
+        "-m bertram_hf.cli induce ...",
         epilog="Example: bertram induce my-bertram words.jsonl my-vectors",
     )
     command.add_argument("model", metavar="MODEL", help="folder or Hub name of a BERTRAM model")
-    command.add_argument("contexts", metavar="CONTEXTS", help="JSON-lines file, or folder of `bertram corpus`")
+    command.add_argument(
+        "contexts", metavar="CONTEXTS", help="JSON-lines file, folder of `bertram corpus`, or .txt file of words"
+    )
     command.add_argument("output", metavar="OUTPUT", help="folder to write, or a file with --word2vec")
     command.add_argument("--encoder", metavar="NAME", help="folder or Hub name of the encoder of a slim model")
     command.add_argument("--max-contexts", type=int, metavar="N", help="use the first N contexts of each word")
-    command.add_argument("--no-look-alikes", action="store_true", help="take no word for a misspelling")
+    command.add_argument("--no-look-alikes", action="store_true", help="disable misspelling detection")
     command.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
     command.add_argument("--word2vec", action="store_true", help="write the word2vec text format")
     command.add_argument("--skip-errors", action="store_true", help="leave out words that cannot have a vector")
@@ -57,69 +60,113 @@ def run(arguments: argparse.Namespace) -> None:
         number = getattr(arguments, name)
         if number is not None and number < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1; got {number}.")
+    import torch
+    from datasets import disable_progress_bars
+    from transformers import AutoModel, AutoProcessor
+    from transformers.utils.logging import disable_progress_bar
+
+    from ..corpus import check_case
+    from ..induction import ResumableInduction
+    from ..induction.checks import check_is_bertram
+    from ..processing_context import is_uncased
+
+    disable_progress_bars()  # of reading a corpus
+    disable_progress_bar()  # of loading weights
     contexts = read_contexts(arguments.contexts)
     if arguments.max_contexts is not None:
         contexts = {word: texts[: arguments.max_contexts] for word, texts in contexts.items()}
     process = join_others()
     is_main = process is None or process.is_main_process
-    if arguments.json or not is_main:
-        disable_progress_bar()  # of loading weights
-    loading = {"encoder": arguments.encoder} if arguments.encoder else {}
     device = arguments.device or (process.device if process else "cuda" if torch.cuda.is_available() else "cpu")
-    model = AutoModel.from_pretrained(arguments.model, **loading)
-    check_is_bertram(model)  # before a processor is looked for, which an encoder has not
-    processor = AutoProcessor.from_pretrained(arguments.model)
+    check_device(device)
+    with loading(arguments.model, arguments.encoder):
+        model = AutoModel.from_pretrained(
+            arguments.model, **({"encoder": arguments.encoder} if arguments.encoder else {})
+        )
+        check_is_bertram(model)  # before a processor is looked for, which an encoder has not
+        processor = AutoProcessor.from_pretrained(arguments.model)
+    failed: dict[str, str] = {}
+    if Path(arguments.contexts).is_dir():
+        if model.config.has_context:
+            check_case([arguments.contexts], is_uncased(processor.tokenizer))
+        if not model.config.has_form:  # the corpus had no sentence for them, which is no mistake in the input
+            reason = "the corpus has no sentence for it, and a context-only model cannot do without."
+            failed = {word: f"{word!r}: {reason}" for word, texts in contexts.items() if not texts}
+            contexts = {word: texts for word, texts in contexts.items() if texts}
     folder = Path(f"{arguments.output}.parts")
-    parts = ResumableInduction(
-        model.to(device),
-        processor,
-        contexts,
-        folder,
-        words_per_part=arguments.words_per_part,
-        errors="skip" if arguments.skip_errors else "raise",
-        look_alikes=not arguments.no_look_alikes,
-    )
-    rank, number = (process.process_index, process.num_processes) if process else (0, 1)
-    parts.induce(rank=rank, num_processes=number, show_progress=is_main and not arguments.json)
-    if process is not None:
-        process.wait_for_everyone()
-    if not is_main:
-        return
-    vectors = parts.join()
-    if arguments.word2vec:
-        Path(arguments.output).parent.mkdir(parents=True, exist_ok=True)
-        vectors.save_word2vec(arguments.output)
-    else:
-        vectors.save_pretrained(arguments.output)
-    shutil.rmtree(folder, ignore_errors=True)
-    report(vectors, arguments)
+    with only_writer(arguments.output) if is_main else nullcontext():
+        parts = ResumableInduction(
+            model.to(device),
+            processor,
+            contexts,
+            folder,
+            words_per_part=arguments.words_per_part,
+            errors="skip" if arguments.skip_errors else "raise",
+            look_alikes=not arguments.no_look_alikes,
+        )
+        rank, number = (process.process_index, process.num_processes) if process else (0, 1)
+        parts.induce(rank=rank, num_processes=number, show_progress=is_main and not arguments.json)
+        if process is not None:
+            process.wait_for_everyone()
+        if not is_main:
+            return
+        vectors = parts.join()
+        vectors.failed |= failed
+        if arguments.word2vec:
+            vectors.save_word2vec(arguments.output)
+        else:
+            vectors.save_pretrained(arguments.output)
+        shutil.rmtree(folder, ignore_errors=True)
+    num_alone = sum(not texts for texts in contexts.values()) + len(failed)
+    report(vectors, num_alone, arguments)
 
 
 def read_contexts(path: str) -> dict[str, list[str]]:
-    """Reads words with their contexts from JSON lines, or from a folder that `build_corpus` wrote.
+    """Reads words with their contexts from JSON lines or from a folder that `build_corpus` wrote, or words alone.
+
+    Words that a corpus was asked for and has no sentence of have no contexts.
 
     Raises:
         ValueError: If a line is of another form, with its number, or there is no word.
     """
     contexts: dict[str, list[str]] = {}
     if Path(path).is_dir():
-        contexts = {row["word"]: row["contexts"] for row in load_contexts(path)}
+        from ..corpus import load_contexts, read_missing_words
+        from ..corpus.build import CorpusSummary
+
+        if CorpusSummary.load(path).num_words:  # a table without rows cannot be loaded
+            contexts = {row["word"]: row["contexts"] for row in load_contexts(path)}
+        contexts |= {word: [] for word in read_missing_words(path)}
+    elif path.endswith(".txt") and not read_utf8(path).lstrip().startswith("{"):
+        contexts = {word: [] for word in read_word_file(path)}
     else:
         for number, line in enumerate(read_utf8(path).split("\n"), start=1):
-            if not line.strip():
-                continue
-            try:
-                entry = json.loads(line)
-                if not isinstance(entry["contexts"], list):
-                    raise TypeError(f"contexts must be a list; got {entry['contexts']!r:.80}")
-                contexts.setdefault(entry["word"], []).extend(entry["contexts"])
-            except (json.JSONDecodeError, KeyError, TypeError) as error:
-                raise ValueError(
-                    f'Line {number} of {path} must look like {{"word": "kumquat", "contexts": ["..."]}}: {error!r}'
-                ) from error
+            if line.strip():
+                word, texts = _read_line(line, f"Line {number} of {path}")
+                contexts.setdefault(word, []).extend(texts)
     if not contexts:
         raise ValueError(f"Expected words with contexts in {path}; there are none.")
     return contexts
+
+
+def _read_line(line: str, where: str) -> tuple[str, list[str]]:
+    """Reads a word and its contexts from a line of JSON."""
+    expected = 'must look like {"word": "kumquat", "contexts": ["..."]}'
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{where} {expected}; it is no JSON: {error}.") from error
+    if not isinstance(entry, dict):
+        raise ValueError(f"{where} {expected}; got {entry!r:.80}.")
+    missing = [key for key in ("word", "contexts") if key not in entry]
+    if missing:
+        raise ValueError(f"{where} {expected}; there is no {' and no '.join(missing)}, only {', '.join(entry)}.")
+    word, texts = entry["word"], entry["contexts"]
+    if not isinstance(word, str):
+        raise ValueError(f"{where} {expected}; word must be a text; got {word!r:.80}.")
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"{where} {expected}; contexts must be a list of texts; got {texts!r:.80}.")
+    return word, texts
 
 
 def join_others() -> Any:
@@ -131,16 +178,22 @@ def join_others() -> Any:
     return join_processes()
 
 
-def report(vectors: WordVectors, arguments: argparse.Namespace) -> None:
-    """Prints what was written and what to know of it."""
-    num_dropped = sum(map(len, vectors.dropped_contexts.values()))
+def report(vectors: WordVectors, num_alone: int, arguments: argparse.Namespace) -> None:
+    """Prints what was written, what to know of it, and how it is loaded."""
+    dropped = {word: len(reasons) for word, reasons in vectors.dropped_contexts.items() if reasons}
+    num_dropped = sum(dropped.values())
     likely = {word: next(iter(known)) for word, known in vectors.look_alikes.items() if max(known.values()) > 0.5}
     alone = [word for word in vectors.words if not vectors.used_contexts.get(word) and word not in likely]
     if arguments.json:
         summary = {"words": len(vectors), "failed": vectors.failed, "dropped_contexts": num_dropped}
-        print(json.dumps(summary | {"misspellings": likely, "words_without_contexts": alone}))
+        summary |= {"misspellings": likely, "words_without_contexts": alone, "words_without_sentence": num_alone}
+        print(json.dumps(summary))
         return
-    print(f"Wrote {len(vectors)} vectors to {arguments.output}; {num_dropped} contexts were not used.")
+    print(f"Wrote {len(vectors):,} vectors to {arguments.output}.")
+    if dropped:
+        listed = _list([f"{word!r:.40} ({number})" for word, number in dropped.items()])
+        reasons = {reason for found in vectors.dropped_contexts.values() for reason in found.values()}
+        print(f"{num_dropped:,} contexts were not used ({', '.join(sorted(reasons))}): {listed}.")
     if likely:
         print(f"Taken for misspellings: {_list([f'{word!r} ({known})' for word, known in likely.items()])}.")
     if alone:
@@ -150,6 +203,11 @@ def report(vectors: WordVectors, arguments: argparse.Namespace) -> None:
         )
     for word, reason in vectors.failed.items():
         print(f"No vector for {word!r:.40}: {reason}")
+    if not arguments.word2vec:
+        print(
+            f'Load them: vectors = WordVectors.from_pretrained("{arguments.output}")\n'
+            "Use them: injector = BertramEmbeddingInjector(model, tokenizer, vectors)"
+        )
 
 
 def _list(items: Sequence[str]) -> str:

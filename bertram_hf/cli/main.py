@@ -9,6 +9,7 @@ from ..utils.imports import EXTRAS
 from ..version import __version__
 from . import approximate, card, convert_original, corpus, induce, masked_lm, push, rarify, reproduce, train, wnlampro
 
+INTERRUPTED = 130  # what a shell returns for a program that Ctrl-C has ended
 COMMANDS = (induce, corpus, approximate, train, rarify, masked_lm, wnlampro, reproduce, convert_original, card, push)
 
 
@@ -25,10 +26,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the command line. Returns 0, or 1 after an error that is the input's or the machine's."""
+    """Runs the command line. Returns 0; 1 after an error of the input or the machine; 130 after an interrupt."""
     arguments = build_parser().parse_args(argv)
     try:
         arguments.run(arguments)
+    except KeyboardInterrupt:
+        print("bertram: interrupted", file=sys.stderr)
+        return INTERRUPTED
     except (OSError, ValueError, TypeError) as error:
         return _fail(str(error))
     except SafetensorError as error:

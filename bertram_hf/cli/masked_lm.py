@@ -9,8 +9,9 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from ..utils.files import read_word_file
+from ..utils.files import read_word_file, refuse_missing_folder
 from ..utils.imports import needs_extra
+from .options import check_device
 
 
 def add_command(commands: Any) -> None:
@@ -19,8 +20,8 @@ def add_command(commands: Any) -> None:
         "masked-lm",
         help="train a masked-LM head for an encoder that has none",
         description="Trains a masked-LM head, and the encoder's layers with it, on text; the input embeddings stay as "
-        "they are, so that vectors induced for the encoder fit the result. Killed? The same command goes on where it "
-        "was.",
+        "they are, so that vectors induced for the encoder fit the result. Interrupted runs resume with the same "
+        "command.",
         epilog="Example: bertram masked-lm my-encoder --text novels/*.txt --output my-masked-lm --max-steps 1000",
     )
     command.add_argument("encoder", metavar="ENCODER", help="folder or Hub name of an encoder with its tokenizer")
@@ -60,6 +61,9 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.heldout_words:
         options += ["--heldout-words", arguments.heldout_words]
     command = ["bertram", "masked-lm", arguments.encoder, "--text", *arguments.text, "--output", arguments.output]
+    refuse_missing_folder(arguments.encoder)
+    if arguments.device is not None:
+        check_device(arguments.device)
     with contextlib.redirect_stdout(sys.stderr):  # the Trainer prints its log, which is not the result
         record = train_masked_lm_head(
             arguments.encoder,

@@ -5,17 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import get_token
-from huggingface_hub.errors import HfHubHTTPError, HTTPError
-from huggingface_hub.utils import filter_repo_objects
-
-from ..cards.card import CARD_NAME
-from ..cards.folders import find_kind, is_hub_name
-from ..induction.word_vectors import METADATA_NAME, VECTORS_NAME
-from ..injection.saving import PACKS_FOLDER, InjectorSettings
-from ..tokenization_form import FORM_VOCAB_NAME
 from ..utils.files import read_json
-from ..utils.hub import push_folder
 from ..utils.names import CONFIG_NAME, PROCESSOR_NAME, TRAINING_NAME
 from ..utils.paths import hide_paths
 
@@ -60,6 +50,11 @@ def add_command(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Uploads a folder and prints its address."""
+    from huggingface_hub import get_token
+    from huggingface_hub.errors import HTTPError
+
+    from ..utils.hub import push_folder
+
     folder = Path(arguments.folder)
     notes = check_folder(folder, allow_local_encoder=arguments.allow_local_encoder)
     files = list_files(folder)
@@ -86,6 +81,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def list_files(folder: Path) -> list[str]:
     """Returns the files that are uploaded, by their paths in the repository."""
+    from huggingface_hub.utils import filter_repo_objects
+
     files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     return list(filter_repo_objects(files, ignore_patterns=list(IGNORED)))
 
@@ -96,6 +93,11 @@ def check_folder(folder: Path, *, allow_local_encoder: bool = False) -> list[str
     Raises:
         ValueError: If the folder is none of ours, a file is missing, or a slim model's encoder is not on the Hub.
     """
+    from ..cards.card import CARD_NAME
+    from ..cards.folders import find_kind
+    from ..induction.word_vectors import METADATA_NAME, VECTORS_NAME
+    from ..injection.saving import PACKS_FOLDER, InjectorSettings
+
     kind = find_kind(folder)
     notes = []
     if kind == "model":
@@ -119,9 +121,12 @@ def check_folder(folder: Path, *, allow_local_encoder: bool = False) -> list[str
 
 
 def _check_model(folder: Path, allow_local_encoder: bool) -> list[str]:
+    from ..cards.folders import is_hub_name
+    from ..tokenization_form import FORM_VOCAB_NAME
+
     config = read_json(folder / CONFIG_NAME)
     _check_files(folder, ["model*.safetensors"], "Save the model again with `model.save_pretrained`.")
-    form_files = [] if config["mode"] == "context" else [FORM_VOCAB_NAME]
+    form_files = [] if config.get("mode") == "context" else [FORM_VOCAB_NAME]
     fix = f'Save the processor too: `processor.save_pretrained("{folder}")`.'
     _check_files(folder, [PROCESSOR_NAME, "tokenizer_config.json", *form_files], fix)
     notes = []
@@ -152,8 +157,10 @@ def _check_files(folder: Path, patterns: list[str], fix: str) -> None:
         raise ValueError(f"Expected {', '.join(patterns)} in {folder}; {', '.join(missing)} is missing. {fix}")
 
 
-def _explain(error: HTTPError, repo_id: str) -> str:
+def _explain(error: Exception, repo_id: str) -> str:
     """Returns one line for an error of several."""
+    from huggingface_hub.errors import HfHubHTTPError
+
     if isinstance(error, HfHubHTTPError) and error.response.status_code in (401, 403):
         return (
             f"Expected a token that may write to {repo_id}; the Hub answered {error.response.status_code}. "

@@ -1,5 +1,7 @@
 """`bertram rarify`."""
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import hashlib
@@ -10,27 +12,17 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from datasets import ClassLabel, Dataset
-from transformers import (
-    AutoConfig,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-    set_seed,
-)
+from ..utils.files import read_json, read_utf8, write_json
+from ..utils.names import DICTIONARIES
+from .options import check_device, loading, read_options
 
-from ..rarification.baseline import check_columns, to_class_numbers, train_baseline
-from ..rarification.datasets import load_labelled_texts
-from ..rarification.misspellings import DICTIONARIES
-from ..rarification.rarify import generate, read_rows, split_candidates
-from ..rarification.sources import find_substitutes
-from ..rarification.substitutions import Substitutions
-from ..utils.files import read_utf8
-from ..words.splitting import split_words
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+    from ..rarification import Substitutions
 
 BASELINE, BASELINE_RECORD = "baseline", "baseline.json"
 SUBSTITUTIONS, TEST, SUMMARY = "substitutions.tsv", "test", "summary.json"
@@ -61,7 +53,7 @@ def add_command(commands: Any) -> None:
     command.add_argument("--limit", type=int, metavar="N", help="use N texts, drawn at random")
     command.add_argument("--train", action="store_true", help="train the classifier first")
     command.add_argument(
-        "--training-arguments", type=json.loads, default={}, metavar="JSON", help="for the Trainer, over the paper's"
+        "--training-arguments", type=read_options, default={}, metavar="JSON", help="for the Trainer, over the paper's"
     )
     command.add_argument("--substitutions", metavar="FILE", help="words, substitutes and perhaps kinds, between tabs")
     command.add_argument("--wordnet", action="store_true", help="replace words by rare synonyms of WordNet")
@@ -92,7 +84,16 @@ def add_command(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Rarifies a data set."""
-    output = Path(arguments.output)
+    from datasets import ClassLabel
+    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+
+    from ..rarification.baseline import check_columns
+    from ..rarification.datasets import load_labelled_texts
+    from ..rarification.rarify import generate, split_candidates
+
+    output, device = Path(arguments.output), check_device(arguments.device)
+    with loading(arguments.model):
+        tokenizer = AutoTokenizer.from_pretrained(arguments.model)
     texts = load_labelled_texts(
         arguments.inputs,
         dataset=arguments.dataset,
@@ -104,7 +105,6 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"Expected several labels in column {arguments.label_column!r}; all texts have the same.")
     columns = {"text_column": arguments.text_column, "pair_column": arguments.pair_column}
     check_columns(texts, **columns, label_column=None)
-    tokenizer = AutoTokenizer.from_pretrained(arguments.model)
     try:
         substitutions = build_substitutions(arguments, texts, tokenizer)
     except ImportError as error:
@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> None:
         model = AutoModelForSequenceClassification.from_pretrained(arguments.model)
     test = generate(
         split.candidates,
-        model.to(arguments.device),
+        model.to(device),
         tokenizer,
         substitutions,
         **columns,
@@ -143,7 +143,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
     test.dataset.save_to_disk(output / TEST, num_shards=1)  # without rows there would be no file otherwise
     summary |= {"substitutions": substitutions.count_kinds(), **asdict(test.summary)}
-    (output / SUMMARY).write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    write_json(output / SUMMARY, summary)
     if arguments.json:
         print(json.dumps(summary))
         return
@@ -164,6 +164,11 @@ def build_substitutions(
     arguments: argparse.Namespace, texts: Dataset, tokenizer: PreTrainedTokenizerBase
 ) -> Substitutions:
     """Reads or finds the substitutes of the words of a data set."""
+    from ..rarification import Substitutions
+    from ..rarification.rarify import read_rows
+    from ..rarification.sources import find_substitutes
+    from ..words.splitting import split_words
+
     needs_counts = arguments.wordnet or bool(arguments.misspellings)
     if not needs_counts and not arguments.substitutions:
         raise ValueError("Expected substitutes; got none. Give --substitutions, --wordnet or --misspellings.")
@@ -204,6 +209,8 @@ def read_counts(path: str) -> Counter[str]:
 
 def match_labels(texts: Dataset, config: PreTrainedConfig, arguments: argparse.Namespace) -> Dataset:
     """Returns the texts with the class numbers of a trained model."""
+    from ..rarification.baseline import to_class_numbers
+
     column = arguments.label_column
     names = texts.features[column].names
     known = {name.lower(): name for name in config.label2id} | {name: name for name in config.label2id}
@@ -226,6 +233,11 @@ def train_or_load(
     arguments: argparse.Namespace, tokenizer: Any, train: Dataset, output: Path
 ) -> tuple[PreTrainedModel, Mapping[str, float]]:
     """Trains the baseline, or loads it if the same was trained before. Returns it and what the Trainer measured."""
+    from transformers import AutoModelForSequenceClassification, set_seed
+
+    from ..rarification.baseline import train_baseline
+    from ..rarification.rarify import read_rows
+
     column = arguments.label_column
     rows = zip(read_rows(train, arguments.text_column, arguments.pair_column), train[column][:], strict=True)
     settings = {
@@ -237,9 +249,10 @@ def train_or_load(
     }
     record_path = output / BASELINE_RECORD
     if record_path.is_file():
-        record = json.loads(record_path.read_text(encoding="utf-8"))
+        record = {"settings": {}, "training": {}} | read_json(record_path)
         if record["settings"] != settings:
-            changed = ", ".join(name for name in settings if record["settings"].get(name) != settings[name])
+            found = record["settings"] if isinstance(record["settings"], dict) else {}
+            changed = ", ".join(name for name in settings if found.get(name) != settings[name])
             raise ValueError(
                 f"Expected the settings with which {output / BASELINE} was trained; {changed} changed. "
                 "Give another --output, or delete the folder."
@@ -266,5 +279,5 @@ def train_or_load(
     )
     model.save_pretrained(output / BASELINE)
     tokenizer.save_pretrained(output / BASELINE)
-    record_path.write_text(json.dumps({"settings": settings, "training": training}, indent=1) + "\n", encoding="utf-8")
+    write_json(record_path, {"settings": settings, "training": training})
     return model, training

@@ -7,6 +7,7 @@ import shlex
 import sys
 from typing import Any
 
+from ..utils.files import refuse_missing_folder
 from ..utils.imports import needs_extra
 from .options import add_changes_option, read_changes
 
@@ -17,7 +18,7 @@ def add_command(commands: Any) -> None:
         "reproduce",
         help="run the paper's evaluation by a recipe",
         description="Trains the systems of an evaluation recipe, once for each seed, evaluates them and writes JSON, "
-        "tables (Markdown) and figures (PNG). What is finished is not done again: after a kill, run the same command.",
+        "tables (Markdown) and figures (PNG). Interrupted runs resume with the same command.",
         epilog='Example: bertram reproduce recipe.yaml --only similarity --system "BERTRAM-add" --seed 0',
     )
     command.add_argument("recipe", metavar="RECIPE", help="YAML file; see examples/recipes")
@@ -56,6 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
         from ..reproduction.runner import Reproduction
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     recipe = EvaluationRecipe.load(arguments.recipe, read_changes(arguments.set))
+    refuse_missing_folder(recipe.encoder)
     changes = [part for change in arguments.set for part in ("--set", change)]
     with contextlib.redirect_stdout(sys.stderr):  # the Trainer prints its log, which is not the result
         Reproduction(

@@ -1,5 +1,7 @@
 """`bertram wnlampro`: `evaluate` and `build`."""
 
+from __future__ import annotations
+
 import argparse
 import json
 from collections import Counter
@@ -7,20 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from transformers import AutoModelForMaskedLM, AutoTokenizer
-
-from ..evaluation.wnlampro import BANDS, Band, WnlamproEntry, drop_frequent_corruptions, read_wnlampro, write_wnlampro
-from ..evaluation.wnlampro_scoring import PairedTest, SubsetScore, evaluate_wnlampro, paired_t_test
-from ..induction.word_vectors import WordVectors
-from ..injection.injector import BertramEmbeddingInjector
-from ..injection.tokenizer import MODES
-from ..rarification.wordnet import open_wordnet
-from ..reproduction.wnlampro_builder import build_probe
 from ..utils.imports import needs_extra
-from ..utils.tables import format_columns
-from ..words.pieces import PieceReader
+from ..utils.names import MODES
+from .options import check_device, loading
+
+if TYPE_CHECKING:
+    from ..evaluation.wnlampro import Band, WnlamproEntry
+    from ..evaluation.wnlampro_scoring import PairedTest, SubsetScore
 
 
 def add_command(commands: Any) -> None:
@@ -65,14 +62,24 @@ def add_command(commands: Any) -> None:
 
 def run_evaluate(arguments: argparse.Namespace) -> None:
     """Scores a model, and if there are vectors the same model with them."""
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    from ..evaluation.wnlampro import drop_frequent_corruptions, read_wnlampro
+    from ..evaluation.wnlampro_scoring import evaluate_wnlampro
+    from ..induction import WordVectors
+    from ..injection import BertramEmbeddingInjector
+    from ..utils.tables import format_columns
+
     entries = read_wnlampro(arguments.probe, arguments.split, keep_frequent_corruptions=True)
     num_read = len(entries)
     entries = drop_frequent_corruptions(entries)
     if arguments.vectors is not None and find_spec("scipy") is None:  # told before the work, not after it
         raise ValueError('The t-test needs scipy, which is missing. Run: pip install "bertram-hf[evaluation]"')
     vectors = None if arguments.vectors is None else WordVectors.from_pretrained(arguments.vectors)
-    tokenizer = AutoTokenizer.from_pretrained(arguments.model)
-    model = AutoModelForMaskedLM.from_pretrained(arguments.model).to(arguments.device)
+    device = check_device(arguments.device)
+    with loading(arguments.model):
+        tokenizer = AutoTokenizer.from_pretrained(arguments.model)
+        model = AutoModelForMaskedLM.from_pretrained(arguments.model).to(device)
     show_progress = not arguments.json
     systems = {"model": evaluate_wnlampro(model, tokenizer, entries, show_progress=show_progress)}
     tests: dict[Band, PairedTest] | None = None
@@ -105,6 +112,9 @@ def compare_bands(
     entries: Sequence[WnlamproEntry], first: Mapping[str, float], second: Mapping[str, float]
 ) -> dict[Band, PairedTest]:
     """Compares the reciprocal ranks of two systems in each band that has two entries, as the paper does."""
+    from ..evaluation.wnlampro import BANDS
+    from ..evaluation.wnlampro_scoring import paired_t_test
+
     ids = {band: [entry.id for entry in entries if entry.band == band] for band in BANDS}
     return {
         band: paired_t_test(*({entry_id: ranks[entry_id] for entry_id in found} for ranks in (first, second)))
@@ -115,13 +125,21 @@ def compare_bands(
 
 def run_build(arguments: argparse.Namespace) -> None:
     """Builds a probe."""
+    from transformers import AutoTokenizer
+
+    from ..evaluation.wnlampro import write_wnlampro
+    from ..rarification.wordnet import open_wordnet
+    from ..words.pieces import PieceReader, vocabulary_words
+
     with needs_extra("train", "Reading a corpus"):
         from ..corpus.build import read_counts
-        from ..words.pieces import vocabulary_words
+        from ..reproduction.wnlampro_builder import build_probe
+    with loading(arguments.tokenizer):
+        tokenizer = AutoTokenizer.from_pretrained(arguments.tokenizer)
     probe = build_probe(
         open_wordnet(arguments.wordnet),
         read_counts([arguments.counts]),
-        vocabulary_words(PieceReader(AutoTokenizer.from_pretrained(arguments.tokenizer))),
+        vocabulary_words(PieceReader(tokenizer)),
         seed=arguments.seed,
         max_entries=arguments.max_entries,
         dev_share=arguments.dev_share,

@@ -16,15 +16,17 @@ from typing import Any, Literal
 from datasets import Dataset, IterableDataset, load_dataset
 
 from ..processing_words import check_word
+from ..utils.files import only_writer, read_json, read_word_file
 from ..utils.imports import needs_extra
 from ..words.splitting import normalize_counts, normalize_spelling
 from .inputs import Paths, Source, identify, list_pieces
-from .settings import CorpusSettings
+from .settings import MISSING_NAME, CorpusSettings
 
 logger = logging.getLogger(__name__)
 FORMAT_VERSION = 1
 DEFAULT_MIN_COUNT = 100
 SUBMITTED_NAME = "submitted.json"
+SUMMARY_NAME = "corpus.json"
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,7 @@ class CorpusSummary:
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "CorpusSummary":
         """Reads the summary of a finished corpus."""
-        path = Path(folder) / "corpus.json"
-        if not path.is_file():
-            raise ValueError(f"Expected a corpus in {folder}; it has no corpus.json. Write one with `bertram corpus`.")
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = _read_summary(folder)
         return cls(**{field.name: content[field.name] for field in fields(cls)})
 
 
@@ -105,12 +104,14 @@ def build_corpus(
 ) -> CorpusSummary | None:
     """Counts the words of a corpus and samples sentences for them.
 
-    It writes three things to `output`:
+    It writes these to `output`:
 
     - `counts/`: Parquet with every `word` and its `count`. What a word is, `find_rare_words` tells.
     - `contexts/`: Parquet with `word`, `count` and `contexts`: a uniform random sample of at most `max_contexts` of the
       different sentences that have the word. The order is random too, so the first n are a sample of n.
     - `corpus.json`: the settings, and how much was read and left out.
+
+    Given words that have no sentence are kept too: `read_missing_words` returns them.
 
     Counts are of all occurrences, those in repeated or left-out sentences included. `BertramProcessor` finds the word
     in every one of its sentences, since both look for it in the same way. The samples of two words are independent.
@@ -120,10 +121,10 @@ def build_corpus(
     stays until the new result is complete.
 
     Args:
-        inputs: Files (text; JSONL if named .jsonl, .ndjson or .json; .parquet; each but Parquet may be compressed),
-            folders or patterns such as "novels/*.txt"; or a `datasets.Dataset` or `IterableDataset`. The latter is
-            known by its name, its first 100 rows and such steps as `take(1000)`, not by the functions of `map` and
-            `filter`: if only these differ, give another `output`.
+        inputs: Files (text; JSONL if named .jsonl, .ndjson or .json; .csv and .tsv with a header row; .parquet; each
+            but Parquet may be compressed), folders or patterns such as "novels/*.txt"; or a `datasets.Dataset` or
+            `IterableDataset`. The latter is known by its name, its first 100 rows and such steps as `take(1000)`, not
+            by the functions of `map` and `filter`: if only these differ, give another `output`.
         output: The folder to write. All workers must see it.
         lower_case: Whether "Kumquat" is "kumquat": True for uncased models. Sentences keep their case.
         words: Words to sample sentences for, such as "kumquat", "New York" or "C++".
@@ -191,28 +192,32 @@ def build_corpus(
     identity = json.dumps([described, given, identify(source, text_column)])
     fingerprint = blake2b(identity.encode(), digest_size=16).hexdigest()
     with _clear_write_errors(output):
-        if _is_finished(output, fingerprint):
+        is_finished = _is_finished(output, fingerprint)
+        if is_finished:
             logger.warning("%s already holds the result of the same inputs and settings; nothing to do.", output)
-        else:
-            _check_submitted(output)
-            _prepare(work, fingerprint, given)
-            described |= {"words_given": given is not None, "fingerprint": fingerprint}
-            phases, options = plan_phases(source, settings, described), executor_options or {}
-            if executor == "slurm":
-                executors = slurm_executors(phases, settings, num_workers=num_workers, options=options)
-                executors[-1].run()
-                jobs = [str(job.job_id) for job in executors if job.job_id != -1]  # -1: was complete already
-                (work / SUBMITTED_NAME).write_text(json.dumps(jobs))
-                return None
-            run_phases(
-                phases,
-                settings,
-                executor=executor,
-                num_workers=num_workers,
-                options=options,
-                show_progress=show_progress,
-            )
-        shutil.rmtree(work, ignore_errors=True)
+            if not work.exists():  # nor is anything written, where perhaps nothing can be
+                return CorpusSummary.load(output)
+        with only_writer(output):
+            if not is_finished:
+                _check_submitted(output)
+                _prepare(work, fingerprint, given)
+                described |= {"words_given": given is not None, "fingerprint": fingerprint}
+                phases, options = plan_phases(source, settings, described), executor_options or {}
+                if executor == "slurm":
+                    executors = slurm_executors(phases, settings, num_workers=num_workers, options=options)
+                    executors[-1].run()
+                    jobs = [str(job.job_id) for job in executors if job.job_id != -1]  # -1: was complete already
+                    (work / SUBMITTED_NAME).write_text(json.dumps(jobs))
+                    return None
+                run_phases(
+                    phases,
+                    settings,
+                    executor=executor,
+                    num_workers=num_workers,
+                    options=options,
+                    show_progress=show_progress,
+                )
+            shutil.rmtree(work, ignore_errors=True)
     return CorpusSummary.load(output)
 
 
@@ -224,6 +229,38 @@ def load_contexts(folder: str | os.PathLike[str]) -> Dataset:
         ['word', 'count', 'contexts']
     """
     return _load(folder, "contexts")
+
+
+def read_missing_words(folder: str | os.PathLike[str]) -> list[str]:
+    """Returns the words that a corpus was built for, as `words=` or `--words`, and has no sentence of.
+
+    Example:
+        >>> read_missing_words("my-corpus")  # doctest: +SKIP
+        ['kumqat']
+    """
+    path = Path(folder) / "contexts" / MISSING_NAME
+    return read_word_file(path) if path.is_file() else []
+
+
+def check_case(folders: Iterable[str | os.PathLike[str]], lower_case: bool) -> None:
+    """Raises if a corpus was built for an encoder that reads case in another way.
+
+    With such a corpus most sentences of a word are lost: they are those of another spelling.
+
+    Args:
+        folders: What `build_corpus` wrote.
+        lower_case: Whether the encoder is uncased.
+
+    Raises:
+        ValueError: With the way to mend it.
+    """
+    for folder in folders:
+        if _read_summary(folder)["lower_case"] != lower_case:
+            raise ValueError(
+                f"{folder} was built {'without' if lower_case else 'with'} --lower-case; this encoder reads words "
+                f"{'in lower case' if lower_case else 'as they are'}, so sentences would be lost. Build it anew: "
+                "bertram corpus ... --encoder ENCODER"
+            )
 
 
 def load_counts(folder: str | os.PathLike[str]) -> Dataset:
@@ -249,6 +286,19 @@ def read_counts(folders: Iterable[str | os.PathLike[str]]) -> Counter[str]:
     return counts
 
 
+def _read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    path = Path(folder) / SUMMARY_NAME
+    if not os.path.isdir(folder):
+        raise ValueError(f"There is no folder {folder}. Check the path, or write a corpus with `bertram corpus`.")
+    if not path.is_file():
+        raise ValueError(f"Expected a corpus in {folder}; it has no {path.name}. Write one with `bertram corpus`.")
+    content = read_json(path)
+    missing = {"lower_case", *(field.name for field in fields(CorpusSummary))} - content.keys()
+    if missing:
+        raise ValueError(f"{path} has no {', '.join(sorted(missing))}. Build the corpus anew with `bertram corpus`.")
+    return content
+
+
 def _load(folder: str | os.PathLike[str], name: str) -> Dataset:
     CorpusSummary.load(folder)  # raises unless it is whole
     return load_dataset("parquet", data_files=str(Path(folder) / name / "*.parquet"), split="train")
@@ -270,7 +320,7 @@ def _normalize_words(words: Iterable[str], lower_case: bool) -> list[str]:
 def _is_finished(output: Path, fingerprint: str) -> bool:
     try:
         return CorpusSummary.load(output).fingerprint == fingerprint
-    except (ValueError, KeyError):
+    except ValueError:
         return False
 
 
@@ -278,7 +328,7 @@ def _check_submitted(output: Path) -> None:
     """Raises if Slurm jobs were submitted that have not published their result: they work in the same folder."""
     record, marker = output / ".work" / SUBMITTED_NAME, output / ".work" / "fingerprint"
     if record.is_file() and not (marker.is_file() and _is_finished(output, marker.read_text())):
-        jobs = ",".join(json.loads(record.read_text()))
+        jobs = ",".join(json.loads(record.read_text()))  # a list
         raise ValueError(
             f"Expected the Slurm jobs {jobs} to have written {output}; they have not yet. Wait for them (squeue -j "
             f"{jobs}). If they failed or were cancelled, delete {record} and run the same again: it goes on where they "

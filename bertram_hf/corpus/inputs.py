@@ -11,14 +11,15 @@ import fsspec
 from datasets import Dataset, IterableDataset
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-FileFormat = Literal["text", "jsonl", "parquet"]
+FileFormat = Literal["text", "jsonl", "csv", "tsv", "parquet"]
 PIECE_SIZE = 1 << 22
 MAX_TASKS = 64
 ROWS_PER_TASK = 10_000
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
+TABLE_ENDINGS = (".csv", ".tsv")
 # Text with something else between it, which would become part of the sentences.
-OTHER_FORMATS = (".csv", ".tsv", ".xml", ".html", ".htm", ".tex", ".rtf", ".pdf", ".docx", ".epub")
+OTHER_FORMATS = (".xml", ".html", ".htm", ".tex", ".rtf", ".pdf", ".docx", ".epub")
 NUM_ROWS_HASHED = 100
 
 
@@ -53,18 +54,20 @@ def list_pieces(inputs: Paths) -> list[Piece]:
 
 
 def _cut_file(path: str, size: int) -> list[Piece]:
-    """Returns the pieces of a file; Parquet and compressed files are not cut."""
+    """Returns the pieces of a file; tables and compressed files are not cut."""
     name = path.lower()
     bare = name.rsplit(".", 1)[0] if name.endswith(COMPRESSIONS) else name
     ending = os.path.splitext(bare)[1]
     if ending in OTHER_FORMATS:
         raise ValueError(
-            f"Expected text, JSONL or Parquet; {path} is a {ending} file. Convert it; or rename it to .txt, to read it "
-            "as plain text with all that is in it."
+            f"Expected text, JSONL, CSV, TSV or Parquet; {path} is a {ending} file. Convert it; or rename it to "
+            ".txt, to read it as plain text with all that is in it."
         )
-    kind = "jsonl" if bare.endswith(JSON_ENDINGS) else "parquet" if name.endswith(".parquet") else "text"
+    kind = "jsonl" if ending in JSON_ENDINGS else "parquet" if name.endswith(".parquet") else "text"
+    if ending in TABLE_ENDINGS:
+        kind = ending.removeprefix(".")
     path, file_format = path.removeprefix("file://"), cast(FileFormat, kind)
-    if bare != name or kind == "parquet" or size <= PIECE_SIZE:
+    if bare != name or kind in ("parquet", "csv", "tsv") or size <= PIECE_SIZE:
         return [Piece(path, file_format)]
     starts = [*range(0, size - PIECE_SIZE // 2, PIECE_SIZE)]
     return [Piece(path, file_format, start, end) for start, end in zip(starts, [*starts[1:], None], strict=True)]

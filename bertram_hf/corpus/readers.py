@@ -1,13 +1,15 @@
 """The datatrove steps that read a corpus: files, or a `datasets` dataset."""
 
+import csv
 import json
 from collections import Counter
 from collections.abc import Iterator
-from io import BytesIO
+from io import BytesIO, StringIO
 from typing import Any, cast
 
 import fsspec
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from datasets import Dataset, IterableDataset
 from datatrove.data import Document
@@ -17,14 +19,21 @@ from ..processing_words import has_surrogate, normalize_text, replace_surrogates
 from ..utils.files import write_json
 from .inputs import Piece, Source
 from .sentences import BLOCK_SIZE, HEAD_SIZE, Unit, detect_unit, find_break, read_blocks
-from .settings import CorpusSettings
+from .settings import COLUMN, CorpusSettings
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 ROWS_AT_ONCE = 256
+TABLE_BLOCK_SIZE = 1 << 25  # bytes of CSV or TSV in memory; no row may be longer
+
+
+class _PlainTabs(csv.excel_tab):
+    """TSV in which quotes are text."""
+
+    quoting = csv.QUOTE_NONE
 
 
 class FileReader(PipelineStep):
-    """Yields the texts of files: text in blocks of whole paragraphs or lines, JSONL and Parquet row by row.
+    """Yields the texts of files: text in blocks of whole paragraphs or lines, the other formats row by row.
 
     A row of more than 1 MB is cut into such blocks too.
     """
@@ -39,13 +48,15 @@ class FileReader(PipelineStep):
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
         report: Counter[str] = Counter()
         for piece in self.pieces[rank::world_size]:
-            read = {"text": self._read_text, "jsonl": self._read_jsonl, "parquet": self._read_parquet}[piece.format]
+            readers = {"text": self._read_text, "jsonl": self._read_jsonl, "parquet": self._read_parquet}
+            read = readers.get(piece.format, self._read_table)
             try:
                 yield from read(piece, report)
             except EOFError as error:
                 raise ValueError(f"{piece.path} ends too early: {error} Is the download complete?") from error
             except pa.ArrowInvalid as error:
-                raise ValueError(f"{piece.path} cannot be read as Parquet: {error}") from error
+                kind = "Parquet" if piece.format == "parquet" else piece.format.upper()
+                raise ValueError(f"{piece.path} cannot be read as {kind}: {error}") from error
         write_json(self.settings.folder(self.phase) / f"{rank:05d}.reader.json", report)
 
     def _read_text(self, piece: Piece, report: Counter[str]) -> Iterator[Document]:
@@ -87,6 +98,36 @@ class FileReader(PipelineStep):
                 for row in batch.to_pylist():
                     yield from _read_row(row, self.settings, report)
 
+    def _read_table(self, piece: Piece, report: Counter[str]) -> Iterator[Document]:
+        """Reads CSV, in which quotes may stand around values, or TSV, in which they are text."""
+        column, is_csv = self.settings.text_column, piece.format == "csv"
+
+        def count(row: pacsv.InvalidRow) -> str:
+            report["num_invalid_lines"] += 1
+            return "skip"
+
+        parsing = pacsv.ParseOptions(
+            delimiter="," if is_csv else "\t",
+            quote_char='"' if is_csv else False,
+            newlines_in_values=is_csv,
+            invalid_row_handler=count,
+        )
+        header = _read_head(piece.path).removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
+        dialect = csv.excel if is_csv else _PlainTabs
+        names = next(csv.reader(StringIO(header, newline=""), dialect), [])
+        if column not in names:
+            raise ValueError(_missing_column(piece.path, column, names))
+        # Bytes, so that a value which is not UTF-8 costs its row only.
+        converting = pacsv.ConvertOptions(include_columns=[column], column_types={column: pa.binary()})
+        reading = pacsv.ReadOptions(use_threads=False, block_size=TABLE_BLOCK_SIZE)
+        with (
+            fsspec.open(piece.path, "rb", compression="infer") as stream,
+            pacsv.open_csv(stream, reading, parsing, converting) as batches,
+        ):
+            for batch in batches:
+                for value in batch.column(0):
+                    yield from _read_row({column: _decode_value(value.as_py())}, self.settings, report)
+
 
 class DatasetReader(PipelineStep):
     """Yields the texts of a `datasets` dataset."""
@@ -123,6 +164,8 @@ def _read_row(row: dict[str, Any], settings: CorpusSettings, report: Counter[str
     report["num_documents"] += 1
     report["num_rows"] += 1
     if not isinstance(text, str) or not text:
+        if not report["num_rows_without_text"]:
+            report.update(f"{COLUMN}{name}" for name in row)  # to be told if no row has any
         report["num_rows_without_text"] += 1
         report["num_empty_documents" if text is None or text == "" else "num_invalid_lines"] += 1
         return
@@ -169,6 +212,14 @@ def _seek(stream: Any, piece: Piece, unit: Unit) -> int | None:
     start = find_break(stream, piece.start, unit)
     stream.seek(start)
     return None if end is None else end - start
+
+
+def _decode_value(value: bytes) -> str | bytes:
+    """Decodes UTF-8; what is not valid stays as it is, and so is no text."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
 
 
 def _decode(block: bytes, report: Counter[str]) -> str:

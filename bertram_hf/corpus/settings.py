@@ -5,6 +5,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+MISSING_NAME = "words_without_sentence.txt"  # beside the contexts: given words, one on each line
+
+COLUMN = "column "  # begins the names of columns in a reader's report
+
 
 @dataclass(frozen=True)
 class CorpusSettings:
@@ -31,7 +35,7 @@ class CorpusSettings:
     def given_words(self) -> list[str] | None:
         """Returns the words that were given to sample sentences for, besides frequent ones; None if none were."""
         path = Path(self.work) / "words.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None  # a list
 
     def describe(self) -> dict[str, Any]:
         """Returns what changes the result."""

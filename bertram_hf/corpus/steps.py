@@ -21,7 +21,7 @@ from ..words.scanning import MAX_WORD_LENGTH, counting_pattern
 from ..words.splitting import split_words
 from .sampling import MAX_CHARACTERS, SentenceSampler, add_to_sketch, estimate_distinct, smallest_keys
 from .sentences import split_sentences
-from .settings import CorpusSettings
+from .settings import MISSING_NAME, CorpusSettings
 from .storage import (
     CONTEXTS_SCHEMA,
     COUNT_SCHEMA,
@@ -198,6 +198,9 @@ class Publish(PipelineStep):
             totals.update(read_json(path))
         merges = [read_json(path) for path in self.settings.folder("merge").glob("*.json")]
         missing = sorted(word for merge in merges for word in merge["missing"])
+        if given := sorted({*missing}.intersection(self.settings.given_words() or [])):
+            text = "".join(f"{word}\n" for word in given)
+            (self.settings.folder("result/contexts") / MISSING_NAME).write_text(text, encoding="utf-8")
         num_usable = totals["num_sentences"] - totals["num_short_sentences"]
         sketch = np.zeros(0, np.uint64)
         for path in self.settings.folder("sample").glob("*.npy"):
@@ -212,8 +215,8 @@ class Publish(PipelineStep):
             | {name: totals[name] for name in names.split()}
             | {
                 "num_duplicate_sentences": max(0, num_usable - estimate_distinct(sketch)),
-                "num_different_words": sum(pq.read_metadata(path).num_rows for path in result.glob("counts/*")),
-                "num_words": sum(pq.read_metadata(path).num_rows for path in result.glob("contexts/*")),
+                "num_different_words": sum(pq.read_metadata(path).num_rows for path in result.glob("counts/*.parquet")),
+                "num_words": sum(pq.read_metadata(path).num_rows for path in result.glob("contexts/*.parquet")),
                 "num_contexts": sum(merge["num_contexts"] for merge in merges),
                 "num_missing_words": len(missing),
                 "missing_words": missing[:NUM_MISSING_SHOWN],

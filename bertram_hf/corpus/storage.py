@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import xxhash
 
 from ..utils.files import read_json
-from .settings import CorpusSettings
+from .settings import COLUMN, CorpusSettings
 
 COUNT_SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 SAMPLE_SCHEMA = pa.schema([("id", pa.int32()), ("key", pa.uint64()), ("text", pa.large_string())])
@@ -71,10 +71,15 @@ def read_words(settings: CorpusSettings) -> list[str]:
     for path in settings.folder("count").glob("*.reader.json"):
         totals.update(read_json(path))
     if 0 < totals["num_rows"] == totals["num_rows_without_text"]:
+        columns = sorted(name.removeprefix(COLUMN) for name in totals if name.startswith(COLUMN))
         raise ValueError(
-            f"None of {totals['num_rows']:,} rows has text in the column {settings.text_column!r}. Set text_column "
-            "(--text-column)."
+            f"None of {totals['num_rows']:,} rows has text in the column {settings.text_column!r}; there are the "
+            f"columns {', '.join(map(repr, columns))}. Set text_column (--text-column)."
         )
+    for path in settings.folder("count").glob("*[0-9].json"):
+        totals.update(read_json(path))
+    if not any(totals[name] for name in ("num_occurrences", "num_numbers", "num_long_words")):
+        raise ValueError("Expected text with words; there is none in the inputs. Check that they are the right files.")
     given = settings.given_words()
     if settings.min_count is None:
         return given or []
@@ -83,10 +88,8 @@ def read_words(settings: CorpusSettings) -> list[str]:
     if not len(frequent) and given is None:
         most = pc.max(counted["count"]).as_py()
         raise ValueError(
-            f"No word occurs min_count={settings.min_count} times; the most frequent one occurs {most} times. "
+            f"No word occurs min_count={settings.min_count} times; the most frequent one occurs {most or 0} times. "
             "Lower min_count, or give more text."
-            if most
-            else "Expected text with words; there is none in the inputs. Check that they are the right files."
         )
     if settings.max_words is not None:
         frequent = frequent.sort_by([("count", "descending"), ("word", "ascending")]).slice(0, settings.max_words)

@@ -33,7 +33,7 @@ def check_is_bertram(model: PreTrainedModel) -> None:
         )
 
 
-def check_processor_fits(model: BertramModel, processor: BertramProcessor) -> None:
+def check_processor_fits(model: BertramModel, processor: BertramProcessor, *, warn: bool = True) -> None:
     """Raises a ValueError if the processor makes ids that the model has no weights for; warns if their modes differ."""
     check_is_bertram(model)
     config = model.config
@@ -65,7 +65,7 @@ def check_processor_fits(model: BertramModel, processor: BertramProcessor) -> No
             "Set processor.max_length to at most that."
         )
     prefix = PREFIX_OF_MODE.get(config.mode, "none")
-    if processor.prefix != prefix:
+    if warn and processor.prefix != prefix:
         logger.warning(
             f"The model's mode {config.mode!r} goes with the prefix {prefix!r}, but the processor writes "
             f"{processor.prefix!r}. This is how some released checkpoints were trained; otherwise it is a mistake."

@@ -31,6 +31,7 @@ def induce_vectors(
     errors: Literal["raise", "skip"] = "raise",
     look_alikes: bool = True,
     show_progress: bool = True,
+    warn: bool = True,
 ) -> WordVectors:
     """Induces one vector for each word.
 
@@ -46,6 +47,8 @@ def induce_vectors(
             in `WordVectors.failed`.
         look_alikes: Whether words may be taken for misspellings, by a model that has learnt that.
         show_progress: Whether a run of more than a few seconds shows a progress bar.
+        warn: Whether to warn of words that stand in none of their contexts, and of a processor for another mode.
+            Single contexts that were not used are listed in `WordVectors.dropped_contexts`.
 
     Returns:
         The vectors, in the order of `contexts`.
@@ -63,18 +66,20 @@ def induce_vectors(
         raise ValueError(f"max_tokens_per_batch must be positive; got {max_tokens_per_batch}.")
     if errors not in ("raise", "skip"):
         raise ValueError(f"errors must be raise or skip; got {errors!r}.")
-    check_processor_fits(model, processor)
+    check_processor_fits(model, processor, warn=warn)
     failed = find_failing_words(model, processor, contexts)
     if errors == "raise":
         refuse_failing_words(failed, len(contexts))
     with in_eval_mode(model):
         vectors = _induce(model, processor, contexts, failed, max_tokens_per_batch, look_alikes, show_progress)
     vectors.encoder = hide_paths(model.config.encoder_name_or_path)
-    num_dropped = sum(len(dropped) for dropped in vectors.dropped_contexts.values())
-    if num_dropped and model.config.has_context:
-        logger.warning(
-            f"{num_dropped} contexts do not hold their word and were not used; see WordVectors.dropped_contexts."
-        )
+    if warn and model.config.has_context:
+        lost = [word for word in vectors.dropped_contexts if not vectors.used_contexts[word]]
+        if lost:
+            logger.warning(
+                f"{len(lost)} words stand in none of their contexts, such as {', '.join(map(repr, lost[:5]))}; their "
+                "vectors come from the spelling alone. Give texts that contain the word as it is written."
+            )
     return vectors
 
 

@@ -10,12 +10,11 @@ from tqdm.auto import tqdm
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
 from ..utils.hashing import describe_files, fingerprint, hash_model
+from ..utils.names import WORDS_PER_PART
 from ..utils.progress import SECONDS_BEFORE_PROGRESS
 from .checks import check_processor_fits, find_failing_words, refuse_failing_words
 from .induce import induce_vectors
 from .word_vectors import METADATA_NAME, WordVectors
-
-WORDS_PER_PART = 256  # of 64 contexts each: a minute on a laptop
 
 
 class ResumableInduction:
@@ -88,6 +87,7 @@ class ResumableInduction:
                         errors="skip",
                         look_alikes=self.look_alikes,
                         show_progress=False,
+                        warn=False,
                     )
                     vectors.save_pretrained(folder)
                 progress.update(len(words))

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 from huggingface_hub import hf_hub_download
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from ..utils.files import read_json, refuse_missing_folder, write_whole
 from ..utils.hub import push_saved
 
 VECTORS_NAME = "word_vectors.safetensors"
 METADATA_NAME = "word_vectors.json"
+FORMAT = 1
 DETAILS = ("context_weights", "used_contexts", "dropped_contexts", "failed", "look_alikes")  # what is known by word
 
 
@@ -60,6 +63,8 @@ class WordVectors:
                 f"Expected one row of embeddings for each of {len(self.words)} words; "
                 f"got a tensor of shape {tuple(self.embeddings.shape)}."
             )
+        if not self.embeddings.is_floating_point():
+            raise ValueError(f"Expected embeddings of floating-point numbers; got {self.embeddings.dtype}.")
         self._rows = {word: row for row, word in enumerate(self.words)}
         if len(self._rows) != len(self.words):
             twice = next(word for row, word in enumerate(self.words) if self._rows[word] != row)
@@ -162,6 +167,7 @@ class WordVectors:
     def save_word2vec(self, path: str | os.PathLike) -> None:
         """Writes the word2vec text format, as `gensim.models.KeyedVectors.load_word2vec_format` reads it.
 
+        If that fails, a file that was there before stays.
         White space inside a term becomes "_", since the format separates by spaces.
 
         Raises:
@@ -170,15 +176,17 @@ class WordVectors:
         keys = ["_".join(word.split()) for word in self.words]
         if len(set(keys)) != len(keys):
             raise ValueError('Two words are the same once their white space is written as "_"; rename one of them.')
-        with open(path, "w", encoding="utf-8") as file:
+        with write_whole(path) as (unfinished,), open(unfinished, "w", encoding="utf-8") as file:
             file.write(f"{len(self)} {self.embeddings.shape[1]}\n")
             for key, row in zip(keys, self.to_numpy(), strict=True):
                 file.write(key + " " + " ".join(map(repr, row.tolist())) + "\n")
 
     def save_pretrained(self, save_directory: str | os.PathLike) -> None:
-        """Writes a safetensors file with the numbers and a JSON file with the rest."""
+        """Writes a safetensors file with the numbers and a JSON file with the rest.
+
+        If that fails, vectors that were there before stay.
+        """
         folder = Path(save_directory)
-        folder.mkdir(parents=True, exist_ok=True)
         empty = self.embeddings.new_empty(0)
         weights = [self.context_weights.get(word, empty).cpu() for word in self.words]
         tensors = {
@@ -186,7 +194,7 @@ class WordVectors:
             "context_weights": torch.cat(weights) if weights else empty.cpu(),
         }
         metadata = {
-            "format": 1,
+            "format": FORMAT,
             "words": self.words,
             "embedding_fingerprint": self.embedding_fingerprint,
             "num_weights": [len(weight) for weight in weights],
@@ -196,17 +204,9 @@ class WordVectors:
             "look_alikes": self.look_alikes,
             "encoder": self.encoder,
         }
-        # Under other names first, those of this process: a kill or a full disk leaves what was there before, and
-        # processes that write the same do not disturb each other.
-        unfinished = {name: folder / f"{name}.{os.getpid()}.tmp" for name in (VECTORS_NAME, METADATA_NAME)}
-        try:
-            save_file(tensors, unfinished[VECTORS_NAME], metadata={"format": "pt"})
-            unfinished[METADATA_NAME].write_text(json.dumps(metadata), encoding="utf-8")
-            for name, path in unfinished.items():
-                os.replace(path, folder / name)
-        finally:
-            for path in unfinished.values():
-                path.unlink(missing_ok=True)
+        with write_whole(folder / VECTORS_NAME, folder / METADATA_NAME) as (vectors_file, metadata_file):
+            save_file(tensors, vectors_file, metadata={"format": "pt"})
+            metadata_file.write_text(json.dumps(metadata), encoding="utf-8")
 
     @classmethod
     def from_pretrained(cls, path_or_repo: str | os.PathLike, **hub_arguments: Any) -> "WordVectors":
@@ -215,16 +215,40 @@ class WordVectors:
         Args:
             path_or_repo: Folder or Hub name.
             hub_arguments: Passed to `huggingface_hub.hf_hub_download`, such as `revision` or `token`.
+
+        Raises:
+            OSError: If there is no such folder, nor such a repository, or a file is missing in it.
+            ValueError: If a file is damaged or of another format.
         """
+        source = os.fspath(path_or_repo)
+        if "/" not in source and not os.path.exists(source):  # a name on the Hub has a user
+            raise FileNotFoundError(f"There is no folder {source}. Check the path; on the Hub, write user/name.")
+        refuse_missing_folder(source)
 
-        def locate(name: str) -> str:
-            if os.path.isdir(path_or_repo):
-                return os.path.join(path_or_repo, name)
-            return hf_hub_download(str(path_or_repo), name, **hub_arguments)
+        def locate(name: str) -> Path:
+            if not os.path.isdir(source):
+                return Path(hf_hub_download(source, name, **hub_arguments))
+            if not os.path.isfile(path := os.path.join(source, name)):
+                raise FileNotFoundError(f"Expected word vectors in {source}; it has no {name}. Save them again.")
+            return Path(path)
 
-        metadata = json.loads(Path(locate(METADATA_NAME)).read_text(encoding="utf-8"))
-        tensors = load_file(locate(VECTORS_NAME))
-        weights = tensors["context_weights"].split(metadata["num_weights"]) if metadata["words"] else []
+        metadata = read_metadata(locate(METADATA_NAME))
+        try:
+            tensors = load_file(locate(VECTORS_NAME))
+        except SafetensorError as error:
+            raise ValueError(f"{VECTORS_NAME} in {source} is damaged: {error}. Save the vectors again.") from error
+        missing = [name for name in ("embeddings", "context_weights") if name not in tensors]
+        if missing:
+            raise ValueError(f"{VECTORS_NAME} in {source} has no {' and no '.join(missing)}. Save the vectors again.")
+        num_weights, stored = metadata["num_weights"], tensors["context_weights"]
+        is_whole = len(num_weights) == len(metadata["words"]) and stored.shape == (sum(num_weights),)
+        if not is_whole or any(number < 0 for number in num_weights):
+            raise ValueError(
+                f"{METADATA_NAME} in {source} counts context weights of {len(num_weights)} words, {sum(num_weights)} "
+                f"in all; there are {len(metadata['words'])} words and a tensor of shape {tuple(stored.shape)}. The "
+                "files are not of one save: save the vectors again."
+            )
+        weights = stored.split(num_weights) if num_weights else []
         return cls(
             metadata["words"],
             tensors["embeddings"],
@@ -243,3 +267,53 @@ class WordVectors:
     def push_to_hub(self, repo_id: str, *, private: bool | None = None, token: str | bool | None = None) -> str:
         """Uploads the vectors to a model repository on the Hub and returns its address."""
         return push_saved(self, repo_id, private=private, token=token)
+
+
+def read_metadata(path: Path) -> dict[str, Any]:
+    """Reads the JSON file of saved vectors.
+
+    Raises:
+        ValueError: If it is of another format, or a field is missing or of another type.
+    """
+    metadata = read_json(path)
+    if metadata.get("format") != FORMAT:
+        raise ValueError(
+            f"{path} must have the format {FORMAT}; got {metadata.get('format')!r}. Save the vectors again, or install "
+            "the version of bertram_hf that wrote them."
+        )
+    metadata = {"look_alikes": {}, "encoder": None} | metadata  # which were added later
+    checks: dict[str, Callable[[Any], bool]] = {
+        "words": lambda value: _is_list(value, str),
+        "num_weights": lambda value: _is_list(value, int),
+        "embedding_fingerprint": _is_text_or_none,
+        "used_contexts": lambda value: _maps(value, lambda indices: _is_list(indices, int)),
+        "dropped_contexts": lambda value: _maps(value, _is_reasons),
+        "failed": lambda value: _maps(value, lambda reason: isinstance(reason, str)),
+        "look_alikes": lambda value: _maps(value, _is_shares),
+        "encoder": _is_text_or_none,
+    }
+    for name, check in checks.items():
+        if name not in metadata or not check(metadata[name]):
+            found = f"{metadata[name]!r:.80}" if name in metadata else "nothing"
+            raise ValueError(f"{path}: the field {name!r} is missing or damaged; got {found}. Save the vectors again.")
+    return metadata
+
+
+def _is_list(value: Any, kind: type) -> bool:
+    return isinstance(value, list) and all(type(item) is kind for item in value)
+
+
+def _maps(value: Any, check: Callable[[Any], bool]) -> bool:
+    return isinstance(value, dict) and all(map(check, value.values()))
+
+
+def _is_text_or_none(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_reasons(value: Any) -> bool:
+    return _maps(value, lambda reason: isinstance(reason, str)) and all(index.isdecimal() for index in value)
+
+
+def _is_shares(value: Any) -> bool:
+    return _maps(value, lambda share: type(share) in (int, float))

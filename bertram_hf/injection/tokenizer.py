@@ -7,11 +7,12 @@ from `first_id` on are rows of the injector's table.
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 from tokenizers import AddedToken, Encoding, Tokenizer
 from transformers import PreTrainedTokenizerBase
 
+from ..utils.names import MODES, Mode
 from .encoding import (
     SplicedEncoding,
     Templates,
@@ -27,8 +28,6 @@ from .encoding import (
 from .word_index import WordIndex, WordMatch
 
 Text = str | Sequence[str]
-Mode = Literal["replace", "slash", "auto"]
-MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 def check_mode(mode: str) -> None:

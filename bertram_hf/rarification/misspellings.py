@@ -10,13 +10,10 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Literal
 
+from ..utils.names import DICTIONARIES
 from .substitutions import Kind, Substitutions
 
 Source = Literal["codespell", "nlpaug"]
-DICTIONARIES = {
-    "codespell": "codespell_lib/data/dictionary.txt",
-    "nlpaug": "nlpaug/res/word/spelling/spelling_en.txt",
-}
 
 
 def read_misspellings(source: Source) -> Substitutions:

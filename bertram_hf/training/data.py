@@ -1,6 +1,5 @@
 """From a recipe to training words: their contexts, counts and target vectors, and the words that are held out."""
 
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..approximation.approximate import approximate_vectors
+from ..corpus.build import check_case
 from ..corpus.contexts import CorpusContexts, build_source
 from ..induction.word_vectors import WordVectors
 from ..modeling_slim import embedding_fingerprint
@@ -56,7 +56,8 @@ def prepare_data(
         ValueError: If no word is left to train on.
     """
     output, lower_case = Path(recipe.output), is_uncased(tokenizer)
-    check_case([source.folder for source in recipe.corpora if source.folder is not None], lower_case)
+    sources = [*recipe.corpora, *([recipe.heldout.corpus] if recipe.heldout.corpus is not None else [])]
+    check_case([source.folder for source in sources if source.folder is not None], lower_case)
     fingerprint = embedding_fingerprint(encoder.get_input_embeddings().weight)
     given = read_targets(recipe.targets.vectors, fingerprint)
     heldout = read_words(recipe.heldout.words, lower_case)
@@ -158,17 +159,6 @@ def read_targets(sources: Sequence[str], fingerprint: str) -> dict[str, torch.Te
             )
         targets = dict(zip(vectors.words, vectors.embeddings.float(), strict=True)) | targets
     return targets
-
-
-def check_case(folders: Sequence[str], lower_case: bool) -> None:
-    """Raises a ValueError if a corpus was built for an encoder that reads case in another way."""
-    for folder in folders:
-        path = Path(folder) / "corpus.json"
-        if path.is_file() and json.loads(path.read_text(encoding="utf-8"))["lower_case"] != lower_case:
-            raise ValueError(
-                f"{folder} was built {'without' if lower_case else 'with'} --lower-case; this encoder reads words "
-                f"{'in lower case' if lower_case else 'as they are'}. Build it anew with --encoder."
-            )
 
 
 def check_no_leak(train: Sequence[str], heldout: Sequence[str]) -> None:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 
 @contextmanager
 def write_whole(*paths: str | os.PathLike[str]) -> Iterator[list[Path]]:
@@ -64,11 +66,56 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path} must hold JSON; it cannot be read: {error}. Save the folder again.") from error
     if not isinstance(value, dict):
         raise ValueError(f"{path} must hold a JSON object; got {type(value).__name__}. Save the folder again.")
     return value
+
+
+@contextmanager
+def only_writer(output: str | os.PathLike[str]) -> Iterator[None]:
+    """Runs the block unless another process runs one for the same output. A killed process leaves nothing locked.
+
+    Raises:
+        ValueError: If another process writes the output.
+    """
+    path = Path(f"{os.fspath(output).rstrip('/')}.lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise ValueError(
+            f"Expected {output} to be written by one process; another one is writing it. Wait for that one, or give "
+            "another output."
+        ) from error
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # before the release, after which it may be another process's
+        lock.release()
+
+
+def refuse_missing_folder(name: str) -> None:
+    """Raises if a name can only be that of a local folder, and there is none, so that nobody looks for it on the Hub.
+
+    Raises:
+        FileNotFoundError: If there is nothing of this name.
+        NotADirectoryError: If it is a file.
+
+    Example:
+        >>> refuse_missing_folder("./my-bertram")
+        Traceback (most recent call last):
+        FileNotFoundError: There is no folder ./my-bertram. Check the path.
+        >>> refuse_missing_folder("user/my-bertram")  # may be on the Hub
+    """
+    if os.path.isfile(name):
+        raise NotADirectoryError(f"Expected a folder; {name} is a file. Give the folder that save_pretrained wrote.")
+    parent, slash, _ = name.rpartition("/")
+    is_local = "\\" in name or name.startswith((".", "~", "/")) or name.endswith("/") or "/" in parent
+    if (is_local or (slash and os.path.isdir(parent))) and not os.path.isdir(name):
+        raise FileNotFoundError(f"There is no folder {name}. Check the path.")
 
 
 def read_utf8(path: str | os.PathLike[str]) -> str:

@@ -1,6 +1,9 @@
 import json
 import re
 import shlex
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from transformers.utils import logging as transformers_logging
 from bertram_hf import BertramModel, WordVectors
 from bertram_hf.cli.main import COMMANDS, build_parser, main
 from bertram_hf.cli.push import check_folder
+from bertram_hf.corpus import read_missing_words
 from bertram_hf.utils.imports import EXTRAS
 
 
@@ -36,6 +40,7 @@ def test_induce_writes_vectors(model_folder, tmp_path, capsys):
     (tmp_path / "words.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n\n", encoding="utf-8")
     assert main(["induce", model_folder, str(tmp_path / "words.jsonl"), str(tmp_path / "out"), "--json"]) == 0
     summary = {"words": 1, "failed": {}, "dropped_contexts": 1, "misspellings": {}, "words_without_contexts": []}
+    summary |= {"words_without_sentence": 0}
     assert json.loads(capsys.readouterr().out) == summary
     assert WordVectors.from_pretrained(tmp_path / "out").used_contexts == {"kumquat": [0, 2]}
     text = str(tmp_path / "vectors.txt")
@@ -78,7 +83,7 @@ def test_induce_of_a_slim_model_takes_the_encoder(model_folder, tmp_path, capsys
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"word": "kumquat", "contexts": "a kumquat"}\n', "contexts must be a list; got 'a kumquat'"),
+        ('{"word": "kumquat", "contexts": "a kumquat"}\n', "contexts must be a list of texts; got 'a kumquat'"),
         ("\n", "Expected words with contexts in"),
     ],
 )
@@ -250,7 +255,7 @@ def test_folders_that_are_not_ours_are_refused(command, tmp_path, capsys):
 
 
 def test_push_refuses_what_others_could_not_load(model_folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("bertram_hf.cli.push.get_token", lambda: None)  # nothing may be uploaded here
+    monkeypatch.setattr("huggingface_hub.get_token", lambda: None)  # nothing may be uploaded here
 
     def push(folder, *options):
         capsys.readouterr()  # progress bars of saving
@@ -295,3 +300,147 @@ def test_push_tells_which_paths_would_be_seen(model_folder, tmp_path):
     assert (
         notes[1] == f"config.json names the folder of the encoder, {tmp_path / 'bert'}, which everybody can read then."
     )
+
+
+def test_ctrl_c_is_one_line_and_exits_with_130(tmp_path):
+    code = "import sys, bertram_hf.cli.card as card; from bertram_hf.cli.main import main\n"
+    code += "import time; card.run = lambda arguments: (print('runs', flush=True), time.sleep(60))\n"
+    code += "sys.exit(main(['card', 'x']))"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=-1, stderr=-1, text=True)
+    assert process.stdout.readline() == "runs\n"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate()[1] == "bertram: interrupted\n"
+    assert process.returncode == 130
+
+
+def write_words(tmp_path, *words, contexts=("a kumquat",)):
+    lines = [json.dumps({"word": word, "contexts": list(contexts)}) for word in words]
+    (tmp_path / "words.jsonl").write_text("\n".join(lines) + "\n")
+    return str(tmp_path / "words.jsonl")
+
+
+def test_two_processes_with_one_output_end_well_or_with_a_clear_message(make_pair, tmp_path):
+    for item in make_pair("add"):
+        item.save_pretrained(tmp_path / "model")
+    write_words(tmp_path, *(f"kumquat{number}" for number in range(300)))
+    command = [sys.executable, "-m", "bertram_hf.cli", "induce", "model", "words.jsonl", "out", "--json"]
+    command += ["--words-per-part", "1"]
+    processes = [subprocess.Popen(command, cwd=tmp_path, stdout=-1, stderr=-1, text=True) for _ in range(2)]
+    errors = {process.communicate()[1]: process.returncode for process in processes}
+    assert 0 in errors.values()
+    for error, code in errors.items():
+        assert (code, error) == (0, "") or (code == 1 and "another one is writing it" in error), error
+    assert len(WordVectors.from_pretrained(tmp_path / "out")) == 300
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "out", "words.jsonl"]
+
+
+def test_induce_takes_a_list_of_words_and_says_how_to_load_them(model_folder, tmp_path, capsys):
+    (tmp_path / "words.txt").write_text("kumquat\n\n quokka \nkumquat\n", encoding="utf-8")
+    output = str(tmp_path / "out")
+    capsys.readouterr()
+    assert main(["induce", model_folder, str(tmp_path / "words.txt"), output]) == 0
+    captured = capsys.readouterr()
+    vectors = WordVectors.from_pretrained(output)
+    assert vectors.words == ["kumquat", "quokka"]
+    assert vectors.used_contexts == {"kumquat": [], "quokka": []}
+    assert f'Load them: vectors = WordVectors.from_pretrained("{output}")' in captured.out
+    assert "Use them: injector = BertramEmbeddingInjector(model, tokenizer, vectors)" in captured.out
+    assert captured.err == ""
+    # JSON lines are read as such whatever the file's name is.
+    (tmp_path / "lines.txt").write_text('{"word": "kumquat", "contexts": ["a kumquat"]}\n')
+    assert main(["induce", model_folder, str(tmp_path / "lines.txt"), output]) == 0
+    assert WordVectors.from_pretrained(output).used_contexts == {"kumquat": [0]}
+
+
+def build_small_corpus(tmp_path, case="--lower-case"):
+    (tmp_path / "a.txt").write_text("She peeled a kumquat today.\nThe kumquat tree is old.\n")
+    (tmp_path / "words.txt").write_text("kumquat\nnever seen\nkumqat\n")
+    words = ["--words", str(tmp_path / "words.txt"), "--unit", "line", "--json"]
+    assert main(["corpus", str(tmp_path / "a.txt"), str(tmp_path / "corpus"), case, *words]) == 0
+    return str(tmp_path / "corpus")
+
+
+@pytest.mark.parametrize("mode", ["add", "context"])
+def test_words_without_a_sentence_do_not_vanish(make_pair, tmp_path, capsys, mode):
+    for item in make_pair(mode):
+        item.save_pretrained(tmp_path / "model")
+    corpus = build_small_corpus(tmp_path)
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["num_missing_words"], summary["missing_words"]) == (2, ["kumqat", "never seen"])
+    assert read_missing_words(corpus) == ["kumqat", "never seen"]
+    assert main(["induce", str(tmp_path / "model"), corpus, str(tmp_path / "out"), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert "Generating" not in captured.err
+    assert "Loading" not in captured.err
+    summary, vectors = json.loads(captured.out), WordVectors.from_pretrained(tmp_path / "out")
+    assert summary["words_without_sentence"] == 2
+    if mode == "add":
+        assert vectors.words == ["kumquat", "kumqat", "never seen"]
+        assert vectors.failed == {}
+    else:
+        assert vectors.words == ["kumquat"]
+        assert vectors.failed.keys() == {"kumqat", "never seen"}
+        assert "has no sentence for it" in summary["failed"]["kumqat"]
+
+
+def test_a_corpus_without_any_sentence_is_induced_from_spelling(model_folder, tmp_path):
+    (tmp_path / "a.txt").write_text("She peeled a lemon today.\n")
+    (tmp_path / "words.txt").write_text("quokka\n")
+    corpus = str(tmp_path / "corpus")
+    options = ["--lower-case", "--words", str(tmp_path / "words.txt"), "--json"]
+    assert main(["corpus", str(tmp_path / "a.txt"), corpus, *options]) == 0
+    assert main(["induce", model_folder, corpus, str(tmp_path / "out"), "--json"]) == 0
+    assert WordVectors.from_pretrained(tmp_path / "out").words == ["quokka"]
+
+
+@pytest.mark.parametrize(("mode", "code"), [("add", 1), ("form", 0)])
+def test_a_corpus_of_the_other_case_is_refused_unless_sentences_are_not_read(make_pair, tmp_path, capsys, mode, code):
+    for item in make_pair(mode):
+        item.save_pretrained(tmp_path / "model")
+    corpus = build_small_corpus(tmp_path, case="--keep-case")
+    capsys.readouterr()
+    assert main(["induce", str(tmp_path / "model"), corpus, str(tmp_path / "out")]) == code
+    err = capsys.readouterr().err
+    if code:
+        assert "was built without --lower-case; this encoder reads words in lower case, so sentences would be" in err
+        assert err.endswith("Build it anew: bertram corpus ... --encoder ENCODER\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"word": "a", "text": ["x"]}', "there is no contexts, only word, text."),
+        ('{"contexts": ["x"]}', "there is no word, only contexts."),
+        ('{"word": 3, "contexts": []}', "word must be a text; got 3."),
+        ('{"word": "a", "contexts": [3]}', "contexts must be a list of texts; got [3]."),
+        ('{"word": "a", "contexts": [', "it is no JSON: "),
+        ("[" * 100_000, "it is no JSON: "),
+        ('"kumquat"', "got 'kumquat'."),
+    ],
+)
+def test_damaged_json_lines_are_one_line(model_folder, tmp_path, capsys, content, message):
+    (tmp_path / "words.jsonl").write_text('{"word": "a", "contexts": []}\n\n' + content + "\n")
+    capsys.readouterr()
+    assert main(["induce", model_folder, str(tmp_path / "words.jsonl"), str(tmp_path / "out")]) == 1
+    err = capsys.readouterr().err
+    assert 'words.jsonl must look like {"word": "kumquat", "contexts": ["..."]}; ' in err
+    assert "Line 3 of" in err
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_contexts_that_were_not_used_are_told_once(model_folder, tmp_path, capsys, caplog):
+    words = write_words(tmp_path, "kumquat", "kumquats", contexts=["a kumquat", "two kumquats", "nothing"])
+    capsys.readouterr()
+    options = ["--words-per-part", "1"]
+    assert main(["induce", model_folder, words, str(tmp_path / "out"), *options]) == 0
+    out = capsys.readouterr().out
+    assert out.count("4 contexts were not used (word not found): 'kumquat' (2), 'kumquats' (2).") == 1
+    assert [record.getMessage()[:21] for record in caplog.records] == ["The model's mode 'add'"[:21]]  # once, too
+
+
+def test_a_device_that_is_not_here_is_one_line(model_folder, tmp_path, capsys):
+    words = write_words(tmp_path, "kumquat")
+    capsys.readouterr()
+    assert main(["induce", model_folder, words, str(tmp_path / "out"), "--device", "cuda:99"]) == 1
+    assert "Expected a device that is here, cpu" in capsys.readouterr().err

@@ -61,7 +61,7 @@ def test_a_finished_baseline_is_not_trained_again(folder, capsys, monkeypatch):
     assert first["num_candidates"] == 40
     trained = AutoModelForSequenceClassification.from_pretrained(folder / "out" / "baseline")
     assert trained.config.label2id == {"poor": 0, "rich": 1}
-    monkeypatch.setattr(rarify, "train_baseline", None)
+    monkeypatch.setattr("bertram_hf.rarification.baseline.train_baseline", None)
     run("--substitutions", "substitutions.tsv", "--json", *TRAIN)
     assert json.loads(capsys.readouterr().out) == first
     with pytest.raises(ValueError, match=r"was trained; max_length changed\. Give another --output"):

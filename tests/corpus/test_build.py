@@ -1,3 +1,4 @@
+import csv
 import dataclasses
 import gzip
 import json
@@ -19,7 +20,14 @@ from support.tiny_models import ORIGINAL
 from transformers import AutoProcessor
 
 from bertram_hf.cli.main import build_parser
-from bertram_hf.corpus.build import CorpusSummary, build_corpus, load_contexts, load_counts, read_counts
+from bertram_hf.corpus.build import (
+    CorpusSummary,
+    build_corpus,
+    load_contexts,
+    load_counts,
+    read_counts,
+    read_missing_words,
+)
 from bertram_hf.corpus.sentences import split_sentences
 from bertram_hf.processing_words import normalize_text
 from bertram_hf.words.scanning import counting_pattern
@@ -156,15 +164,15 @@ def test_bad_files_are_told(tmp_path):
     with pytest.raises(ValueError, match="No word occurs min_count=100 times; the most frequent one occurs 1 times"):
         build_corpus(tmp_path / "few.txt", tmp_path / "out", **QUIET)
     (tmp_path / "a.jsonl").write_text('{"body": "x"}\n')
-    with pytest.raises(ValueError, match=r"None of 1 rows has text in the column 'text'"):
+    with pytest.raises(ValueError, match=r"None of 1 rows has text in the column 'text'; there are the columns 'body'"):
         build_corpus(tmp_path / "a.jsonl", tmp_path / "out", **QUIET)
     (tmp_path / "mixed.jsonl").write_text('{"body": "x"}\n{"text": ["y"]}\n{"text": "one kumquat is here"}\n')
     summary = build_corpus(tmp_path / "mixed.jsonl", tmp_path / "mixed", words=["kumquat"], **QUIET)
     assert (summary.num_documents, summary.num_empty_documents, summary.num_invalid_lines) == (3, 1, 1)
     assert load_contexts(tmp_path / "mixed")["contexts"][:] == [["one kumquat is here"]]
-    (tmp_path / "a.csv").write_text("x,y\n")
-    with pytest.raises(ValueError, match=r"Expected text, JSONL or Parquet; .*a\.csv is a \.csv file"):
-        build_corpus(tmp_path / "a.csv", tmp_path / "out", **QUIET)
+    (tmp_path / "a.xml").write_text("<x>y</x>\n")
+    with pytest.raises(ValueError, match=r"Expected text, JSONL, CSV, TSV or Parquet; .*a\.xml is a \.xml file"):
+        build_corpus(tmp_path / "a.xml", tmp_path / "out", **QUIET)
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(os.urandom(100).hex().encode())[:-20])
     with pytest.raises(ValueError, match="ends too early"):
         build_corpus(tmp_path / "a.txt.gz", tmp_path / "out", **QUIET)
@@ -260,3 +268,92 @@ def test_command_writes_a_corpus_and_tells_what_is_missing(tmp_path, capsys):
     assert "datatrove" not in captured.err
     with pytest.raises(ValueError, match="got neither"):
         run_command([tmp_path / "out3", "--keep-case"])
+
+
+TEXTS = ["A kumquat is here, and a lemon.", 'He said "kumquat", and left.', "", "NA", "one kumquat\nand another line"]
+
+
+def write_table(path, texts, delimiter=","):
+    with open_compressed(path) as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerows([("id", "text"), *enumerate(texts)])
+
+
+def open_compressed(path):
+    return gzip.open(path, "wt", encoding="utf-8") if path.suffix == ".gz" else path.open("w", encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.CSV"])
+def test_csv_is_read_as_jsonl_is(tmp_path, name):
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    write_table(tmp_path / name, TEXTS)
+    results = []
+    for number, source in enumerate(["a.jsonl", name]):
+        summary = build_corpus(tmp_path / source, tmp_path / f"out{number}", words=["kumquat"], num_parts=1, **QUIET)
+        files = {name: file for name, file in read_output(tmp_path / f"out{number}").items() if name != "corpus.json"}
+        results.append((dataclasses.asdict(summary) | {"fingerprint": ""}, files))
+    assert results[0] == results[1]
+    assert results[0][0]["num_documents"] == 5
+
+
+def test_quotes_in_tsv_are_text(tmp_path):
+    (tmp_path / "a.tsv").write_text('id\ttext\n1\t"A kumquat is here\n2\tno "kumquat" is there\n')
+    summary = build_corpus(tmp_path / "a.tsv", tmp_path / "out", words=["kumquat"], **QUIET)
+    assert set(contexts_of(tmp_path / "out")["kumquat"]) == {'"A kumquat is here', 'no "kumquat" is there'}
+    assert summary.num_invalid_lines == 0
+
+
+def test_bad_rows_of_csv_are_counted(tmp_path):
+    rows = [b"id,text", b"1,a kumquat is here", b"2,one,too many", b"3,not \xff UTF-8 kumquat", b"4", b"5,"]
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbf" + b"\r\n".join(rows) + b"\r\n" + b"6,my kumquat is good\r\n")
+    summary = build_corpus(tmp_path / "a.csv", tmp_path / "out", words=["kumquat"], **QUIET)
+    assert (summary.num_invalid_lines, summary.num_empty_documents, summary.num_documents) == (3, 1, 4)
+    assert set(contexts_of(tmp_path / "out")["kumquat"]) == {"a kumquat is here", "my kumquat is good"}
+
+
+def test_long_csv_is_read_block_by_block(tmp_path, monkeypatch):
+    monkeypatch.setattr("bertram_hf.corpus.readers.TABLE_BLOCK_SIZE", 4096)
+    write_table(tmp_path / "a.csv", [f'kumquat number "{i}" is\nhere' for i in range(2000)])
+    summary = build_corpus(tmp_path / "a.csv", tmp_path / "out", words=["kumquat"], unit="paragraph", **QUIET)
+    assert (summary.num_documents, summary.num_sentences, summary.num_invalid_lines) == (2000, 2000, 0)
+    write_table(tmp_path / "b.csv", ["kumquat " * 2000])
+    with pytest.raises(ValueError, match=r"b\.csv cannot be read as CSV"):
+        build_corpus(tmp_path / "b.csv", tmp_path / "out", words=["kumquat"], **QUIET)
+
+
+@pytest.mark.parametrize(("content", "columns"), [("x,y", r"\['x', 'y'\]"), ("", r"\[\]"), ("x;y", r"\['x;y'\]")])
+def test_csv_without_the_column_names_those_that_there_are(tmp_path, content, columns):
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(ValueError, match=rf"a\.csv has no column 'text', only {columns}\. Set text_column"):
+        build_corpus(tmp_path / "a.csv", tmp_path / "out", **QUIET)
+
+
+def test_inputs_without_a_word_are_an_error_even_if_words_are_given(tmp_path):
+    (tmp_path / "empty.txt").write_text("")
+    with pytest.raises(ValueError, match="Expected text with words; there is none in the inputs"):
+        build_corpus(tmp_path / "empty.txt", tmp_path / "out", words=["kumquat"], **QUIET)
+    (tmp_path / "numbers.txt").write_text("in 42 42 42 42\n42 42 42 42\n")
+    assert build_corpus(tmp_path / "numbers.txt", tmp_path / "out", words=["42"], **QUIET).num_words == 1
+
+
+def test_only_given_words_are_kept_as_missing(tmp_path):
+    (tmp_path / "a.txt").write_text("kumquat lemon\nkumquat fig\na lemon is a fruit\n")
+    given = [f"missing {number}" for number in range(150)]
+    summary = build_corpus(tmp_path / "a.txt", tmp_path / "out", words=given, min_count=1, unit="line", **QUIET)
+    assert summary.num_missing_words > 150  # "kumquat" stands in sentences that are too short
+    assert read_missing_words(tmp_path / "out") == sorted(given)
+    build_corpus(tmp_path / "a.txt", tmp_path / "out", words=["lemon"], unit="line", **QUIET)
+    assert read_missing_words(tmp_path / "out") == []
+
+
+def test_a_damaged_summary_is_one_clear_error(tmp_path):
+    (tmp_path / "a.txt").write_text("a lemon is a fruit\n")
+    build_corpus(tmp_path / "a.txt", tmp_path / "out", words=["lemon"], **QUIET)
+    path = tmp_path / "out" / "corpus.json"
+    content = json.loads(path.read_text())
+    content.pop("num_words")
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"corpus\.json has no num_words\. Build the corpus anew"):
+        load_contexts(tmp_path / "out")
+    with pytest.raises(ValueError, match=r"There is no folder .*nowhere"):
+        load_contexts(tmp_path / "nowhere")

@@ -44,14 +44,21 @@ def test_result_equals_the_model_and_does_not_depend_on_windows(make_pair, monke
         torch.testing.assert_close(weights, expected.context_weights, atol=1e-5, rtol=1e-5)
 
 
-def test_used_and_dropped_contexts_are_told(make_pair, caplog):
+def test_used_and_dropped_contexts_are_told(make_pair):
     vectors = induce_vectors(*make_pair("add"), CONTEXTS)
     assert vectors.used_contexts["kumquat"] == [0, 1]
     assert vectors.dropped_contexts == {"kumquat": {2: "word not found"}, "Aquatic": {2: "word not found"}}
     assert len(vectors.context_weights["kumquat"]) == 2
-    assert "2 contexts do not hold their word" in caplog.text
     form = induce_vectors(*make_pair("form"), {"kumquat": ["a kumquat"]})
     assert form.dropped_contexts == {"kumquat": {0: "the model reads the form only"}}
+
+
+def test_words_that_stand_in_none_of_their_contexts_are_named_and_single_contexts_are_not(make_pair, caplog):
+    pair = make_pair("add")
+    induce_vectors(*pair, {"kumquat": ["a kumquat", "nothing"], "quokka": []})
+    assert caplog.text == ""
+    induce_vectors(*pair, {"kumquat": ["a kumquat"], "quokka": ["nothing"], "zebra": ["a zebra"]})
+    assert "1 words stand in none of their contexts, such as 'quokka'" in caplog.text
 
 
 def test_words_that_cannot_have_a_vector_raise_before_anything_is_computed(make_pair, monkeypatch):

@@ -1,4 +1,5 @@
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -6,6 +7,7 @@ import gensim
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from bertram_hf import WordVectors, embedding_fingerprint, induce_vectors
 
@@ -104,3 +106,88 @@ def test_failed_saving_leaves_the_vectors_that_were_there(tmp_path, monkeypatch)
             WordVectors.from_dict({"quokka": [3.0, 4.0]}).save_pretrained(tmp_path)
     assert WordVectors.from_pretrained(tmp_path).words == ["kumquat"]
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_failed_word2vec_file_leaves_the_one_that_was_there(tmp_path):
+    path = tmp_path / "vectors.txt"
+    WordVectors.from_dict({"kumquat": [1.0]}).save_word2vec(path)
+    with pytest.raises(UnicodeEncodeError):
+        WordVectors.from_dict({"quokka": [1.0], "\ud800": [2.0]}).save_word2vec(path)
+    assert path.read_text() == "1 1\nkumquat 1.0\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": 2}, "must have the format 1; got 2"),
+        ({"format": None}, "must have the format 1; got None"),
+        ({"words": None}, "the field 'words' is missing or damaged; got None"),
+        ({"words": ["kumquat", "new york", 3]}, "the field 'words'"),
+        ({"words": "abc"}, "the field 'words'"),
+        ({"num_weights": [2, 1]}, "The files are not of one save"),
+        ({"num_weights": [3, 1, -1]}, "The files are not of one save"),
+        ({"num_weights": [9, 1, 0]}, "The files are not of one save"),
+        ({"num_weights": [2.0, 1.0, 0.0]}, "the field 'num_weights'"),
+        ({"used_contexts": {"kumquat": 1}}, "the field 'used_contexts'"),
+        ({"dropped_contexts": {"kumquat": ["x"]}}, "the field 'dropped_contexts'"),
+        ({"dropped_contexts": {"kumquat": {"x": "why"}}}, "the field 'dropped_contexts'"),
+        ({"failed": []}, "the field 'failed'"),
+        ({"look_alikes": {"kumquat": {"quat": "much"}}}, "the field 'look_alikes'"),
+        ({"encoder": 3}, "the field 'encoder'"),
+        ({"words": ["kumquat"], "num_weights": [3]}, r"each of 1 words; got a tensor of shape \(3, 32\)"),
+    ],
+)
+def test_damaged_metadata_is_one_clear_error(vectors, tmp_path, changes, message):
+    vectors.save_pretrained(tmp_path)
+    path = tmp_path / "word_vectors.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | changes))
+    with pytest.raises(ValueError, match=message):
+        WordVectors.from_pretrained(tmp_path)
+
+
+def test_missing_fields_are_named_and_those_that_came_later_may_be_missing(vectors, tmp_path):
+    vectors.save_pretrained(tmp_path)
+    path = tmp_path / "word_vectors.json"
+    content = json.loads(path.read_text())
+    for name in content.keys() - {"format"}:
+        path.write_text(json.dumps({key: value for key, value in content.items() if key != name}))
+        if name in ("look_alikes", "encoder"):
+            assert WordVectors.from_pretrained(tmp_path).words == vectors.words
+        else:
+            with pytest.raises(ValueError, match=f"the field '{name}' is missing or damaged; got nothing"):
+                WordVectors.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        (None, "word_vectors.safetensors in .* is damaged"),
+        ({"embeddings": torch.zeros(1, 2)}, "has no context_weights. Save"),
+        ({"context_weights": torch.zeros(0)}, "has no embeddings. Save"),
+        (
+            {"embeddings": torch.zeros(1, 2, dtype=torch.long), "context_weights": torch.zeros(0)},
+            "Expected embeddings of floating-point numbers; got torch.int64",
+        ),
+    ],
+)
+def test_damaged_tensors_are_one_clear_error(tmp_path, tensors, message):
+    WordVectors.from_dict({"kumquat": [1.0, 2.0]}).save_pretrained(tmp_path)
+    path = tmp_path / "word_vectors.safetensors"
+    if tensors is None:
+        path.write_bytes(path.read_bytes()[:50])
+    else:
+        save_file(tensors, path)
+    with pytest.raises(ValueError, match=message):
+        WordVectors.from_pretrained(tmp_path)
+
+
+def test_missing_folders_and_files_are_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("nowhere", "./nowhere", str(tmp_path / "nowhere")):
+        with pytest.raises(FileNotFoundError, match=f"There is no folder {name}"):
+            WordVectors.from_pretrained(name)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"Expected word vectors in empty; it has no word_vectors\.json"):
+        WordVectors.from_pretrained("empty")

@@ -1,9 +1,10 @@
+import re
 import subprocess
 import sys
 
 import pytest
 
-from bertram_hf.utils.files import write_json, write_whole
+from bertram_hf.utils.files import only_writer, read_json, refuse_missing_folder, write_json, write_whole
 
 
 def test_a_failed_write_leaves_what_was_there(tmp_path):
@@ -48,3 +49,49 @@ def test_processes_that_write_the_same_file_do_not_disturb_each_other(tmp_path):
     write_json(path, [])
     assert [writer.wait() for writer in writers] == [0, 0]
     assert path.read_text().count("\n") == 2002
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("{", "must hold JSON; it cannot be read"), ("[" * 100_000, "must hold JSON"), ("[]", "must hold a JSON object")],
+)
+def test_damaged_json_is_one_clear_error(tmp_path, content, message):
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(ValueError, match=rf"a\.json {message}.*Save the folder again"):
+        read_json(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("name", ["./x", "~/x", "/no/x", "../x", "a/b/c", "here/x", "x/", "a\\b"])
+def test_missing_local_folders_are_named(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    with pytest.raises(FileNotFoundError, match=rf"^There is no folder {re.escape(name)}\. Check the path\.$"):
+        refuse_missing_folder(name)
+
+
+def test_folders_and_names_of_the_hub_are_not_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    for name in ("here", "./here", "here/", "bert-base-uncased", "user/model"):
+        refuse_missing_folder(name)
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="Expected a folder; file is a file"):
+        refuse_missing_folder("file")
+
+
+def test_one_process_writes_an_output_at_a_time(tmp_path):
+    output = tmp_path / "new" / "out"
+    code = "import sys; from bertram_hf.utils.files import only_writer\n"
+    code += "with only_writer(sys.argv[1]): print('has it', flush=True); sys.stdin.read()"
+    other = subprocess.Popen([sys.executable, "-c", code, output], stdin=-1, stdout=-1, text=True)
+    assert other.stdout.readline() == "has it\n"
+    with (
+        pytest.raises(ValueError, match="to be written by one process; another one is writing it"),
+        only_writer(output),
+    ):
+        pass
+    other.kill()
+    other.wait()
+    with only_writer(output):
+        pass
+    assert list(output.parent.iterdir()) == []
