@@ -23,7 +23,7 @@ AUTO_CLASSES: dict[str, dict[str, type]] = {
 
 
 def list_code_files(folder: Path) -> list[Path]:
-    """Returns the files of this package that a saved model, processor or both need, as `save_pretrained` copies them."""
+    """Returns the files of this package that `save_pretrained` copies beside a model, a processor or both."""
     classes = [found for name in _saved_names(folder) for found in AUTO_CLASSES[name].values()]
     files = {Path(str(sys.modules[found.__module__].__file__)) for found in classes}
     return sorted(files | {Path(needed) for file in files for needed in get_relative_import_files(file)})

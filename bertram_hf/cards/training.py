@@ -34,6 +34,7 @@ def read_masked_lm_training(folder: Path) -> dict[str, Any]:
         "data": {"description": data},
         "versions": record.get("versions"),
         "seed": settings["seed"],
+        "limits": record.get("limits"),
         "command": record.get("command"),
         "recipe": settings,
         "stages": [{"stage": "masked tokens", "steps": record["steps"], "seconds": record["seconds"]}],
