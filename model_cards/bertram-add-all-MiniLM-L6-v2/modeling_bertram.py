@@ -257,6 +257,26 @@ class BertramModel(SlimPreTrainedModel):
         is_alone = (look_alike_kinds == 0).all(dim=1, keepdim=True)
         return torch.where(is_alone, word_embeddings, self.rescale(mixed)), weights[:, 1:]
 
+    def finish(
+        self,
+        form_embeddings: torch.Tensor | None,
+        context_embeddings: torch.Tensor,
+        num_contexts: torch.Tensor,
+        look_alike_ids: torch.Tensor | None = None,
+        look_alike_kinds: torch.Tensor | None = None,
+    ) -> BertramOutput:
+        """Combines the parts of each word (`combine`) and, if they are given, mixes in its look-alikes.
+
+        Whoever has encoded forms and contexts before, in batches of their own, gets the words' vectors from here.
+        """
+        word_embeddings, context_weights = self.combine(form_embeddings, context_embeddings, num_contexts)
+        outputs = BertramOutput(word_embeddings=word_embeddings, context_weights=context_weights)
+        if look_alike_ids is not None and look_alike_kinds is not None:
+            outputs.word_embeddings, outputs.look_alike_weights = self.mix_look_alikes(
+                word_embeddings, num_contexts, look_alike_ids, look_alike_kinds
+            )
+        return outputs
+
     def rescale(self, word_embeddings: torch.Tensor) -> torch.Tensor:
         """Scales vectors (W, H) to `config.output_norm` around the vocabulary's mean; as they are if it is None."""
         if self.config.output_norm is None:
@@ -298,7 +318,6 @@ class BertramModel(SlimPreTrainedModel):
             ValueError: If an input that the mode needs is missing, or a context-only model gets a word without
                 contexts.
         """
-        context_weights = look_alike_weights = loss = None
         if self.config.has_form and form_embeddings is None:
             if form_ids is None:
                 raise ValueError(f"Mode {self.config.mode!r} needs form_ids (W, N); use a processor with form=.")
@@ -308,41 +327,41 @@ class BertramModel(SlimPreTrainedModel):
             or (num_contexts is not None and not is_compiling() and not num_contexts.all())
         ):
             raise ValueError("A context-only model cannot give a vector to a word without contexts.")
-        word_embeddings = form_embeddings
-        if self.config.has_form and self.config.has_context and input_ids is None and context_embeddings is None:
-            context_embeddings = form_embeddings.new_zeros(0, self.config.context_size)
-            num_contexts = torch.zeros(len(form_embeddings), dtype=torch.long, device=form_embeddings.device)
-        if self.config.has_context and input_ids is not None and context_embeddings is None:
-            if mask_positions is None or num_contexts is None:
-                raise ValueError("Contexts need mask_positions (C,) and num_contexts (W,) beside input_ids (C, T).")
-            if attention_mask is None:
-                attention_mask = torch.ones_like(input_ids)
-            per_context = None
-            if self.config.has_form:
-                per_context = form_embeddings[index_words(num_contexts, len(input_ids))]
-            context_embeddings = self.encode_contexts(input_ids, attention_mask, mask_positions, per_context)
-        if self.config.has_context and context_embeddings is not None:
-            if num_contexts is None:
+        if not self.config.has_context:
+            finished = BertramOutput(word_embeddings=form_embeddings)
+        else:
+            if context_embeddings is None and input_ids is None:
+                context_embeddings = form_embeddings.new_zeros(0, self.config.context_size)
+                num_contexts = torch.zeros(len(form_embeddings), dtype=torch.long, device=form_embeddings.device)
+            elif context_embeddings is None:
+                if mask_positions is None or num_contexts is None:
+                    raise ValueError("Contexts need mask_positions (C,) and num_contexts (W,) beside input_ids (C, T).")
+                if attention_mask is None:
+                    attention_mask = torch.ones_like(input_ids)
+                per_context = None
+                if self.config.has_form:
+                    per_context = form_embeddings[index_words(num_contexts, len(mask_positions))]
+                context_embeddings = self.encode_contexts(input_ids, attention_mask, mask_positions, per_context)
+            elif num_contexts is None:
                 raise ValueError("context_embeddings (C, hidden) need num_contexts (W,).")
-            word_embeddings, context_weights = self.combine(form_embeddings, context_embeddings, num_contexts)
-        if self.config.look_alikes:
-            if look_alike_ids is None or look_alike_kinds is None:
+            if self.config.look_alikes and (look_alike_ids is None or look_alike_kinds is None):
                 raise ValueError(
                     "This model needs look_alike_ids and look_alike_kinds (W, K); use the processor saved with it."
                 )
-            word_embeddings, look_alike_weights = self.mix_look_alikes(
-                word_embeddings, num_contexts, look_alike_ids, look_alike_kinds
-            )
+            if not self.config.look_alikes:
+                look_alike_ids = look_alike_kinds = None
+            finished = self.finish(form_embeddings, context_embeddings, num_contexts, look_alike_ids, look_alike_kinds)
+        loss = None
         if labels is not None:
             # The paper writes the squared norm; as in the released code it is the mean over words and dimensions.
-            loss = nn.functional.mse_loss(word_embeddings, labels.to(self.dtype))
+            loss = nn.functional.mse_loss(finished.word_embeddings, labels.to(self.dtype))
         outputs = BertramOutput(
             loss=loss,
-            word_embeddings=word_embeddings,
-            context_weights=context_weights,
+            word_embeddings=finished.word_embeddings,
+            context_weights=finished.context_weights,
             form_embeddings=form_embeddings,
             context_embeddings=context_embeddings,
-            look_alike_weights=look_alike_weights,
+            look_alike_weights=finished.look_alike_weights,
         )
         if return_dict is None:
             return_dict = self.config.return_dict

@@ -238,14 +238,22 @@ class BertramProcessor(ProcessorMixin):
         Raises:
             TypeError, WordError: As `encode`.
         """
+        self.check(word, contexts)
+        if self.match == "whitespace":
+            return cut_as_released(word, contexts, self.tokenizer, max_tokens=self._max_tokens)
+        return cut_at_word(word, contexts, mask_id=self._mask_id, ignore_case=self.lower_case)
+
+    def check(self, word: str, contexts: Sequence[str]) -> None:
+        """Raises unless a word can be looked for in contexts.
+
+        Raises:
+            TypeError, WordError: As `encode`.
+        """
         check_contexts(word, contexts)
         is_released = self.match == "whitespace"
         # The released code takes a mask in a context for the word, which then need not be one that can be found.
         if not (is_released and isinstance(word, str) and any(self.tokenizer.mask_token in text for text in contexts)):
             check_word(word, whitespace=is_released)
-        if not is_released:
-            return cut_at_word(word, contexts, mask_id=self._mask_id, ignore_case=self.lower_case)
-        return cut_as_released(word, contexts, self.tokenizer, max_tokens=self._max_tokens)
 
     def __call__(self, words: str | Sequence[str], contexts: Sequence[Any] | None = None) -> BatchFeature:
         """Encodes and pads words with their contexts.
