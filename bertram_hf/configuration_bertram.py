@@ -1,8 +1,12 @@
 """Configuration of a BERTRAM network: which parts it has and which encoder it sits on."""
 
+import json
+import os
+from collections.abc import Collection, Iterable
 from typing import Any, Literal, get_args
 
 from huggingface_hub.dataclasses import strict
+from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, PreTrainedConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -38,6 +42,12 @@ PRESETS: dict[str, dict[str, Any]] = {
 NUM_LENGTHS = 10
 TWO_ERRORS = 21
 NUM_ERROR_TYPES = TWO_ERRORS + 1
+MAX_JSON_DEPTH = 50
+# Fields without which a saved model would load, but give other vectors.
+REQUIRED_FIELDS = (
+    *("model_type", "text_config", "mode", "context_encoder", "context_layers", "form_encoder", "context_weighting"),
+    *("form_strength", "second_map", "output_norm", "look_alikes", "embedding_size"),
+)
 
 
 @strict
@@ -117,12 +127,16 @@ class BertramConfig(PreTrainedConfig):
         elif isinstance(self.text_config, dict):
             text_config = dict(self.text_config)
             model_type = text_config.pop("model_type", "bert")
-            if model_type not in CONFIG_MAPPING:
+            if not isinstance(model_type, str) or model_type not in CONFIG_MAPPING:
                 raise ValueError(
                     f"text_config names the encoder type {model_type!r}, which this version of Transformers does not "
                     "know. Install a version that does, or register its config with AutoConfig first."
                 )
             self.text_config = CONFIG_MAPPING[model_type](**text_config)
+        elif not isinstance(self.text_config, PreTrainedConfig):
+            raise ValueError(
+                f"text_config must be the encoder's configuration or a dict; got {type(self.text_config).__name__}."
+            )
         if self.embedding_size is None:
             self.embedding_size = getattr(self.text_config, "embedding_size", None) or self.text_config.hidden_size
         super().__post_init__(**kwargs)
@@ -160,8 +174,29 @@ class BertramConfig(PreTrainedConfig):
             raise ValueError("look_alikes needs the encoder's embeddings, which a model of mode 'form' does not have.")
         if not 0.0 <= self.ngram_dropout < 1.0:
             raise ValueError(f"ngram_dropout must lie in [0, 1); got {self.ngram_dropout}.")
+        if type(self.embedding_size) is not int or self.embedding_size < 1:
+            raise ValueError(f"embedding_size must be a positive whole number; got {self.embedding_size!r}.")
         if self.form_vocab_size < 2:
             raise ValueError(f"form_vocab_size counts UNK and PAD, so it is at least 2; got {self.form_vocab_size}.")
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
+        """Builds the configuration from the content of a config.json.
+
+        Raises:
+            ValueError: If a field cannot be used.
+        """
+        try:
+            return super().from_dict(config_dict, **kwargs)
+        except (StrictDataclassError, ValueError, TypeError, AttributeError, KeyError) as error:
+            raise ValueError(
+                f"config.json must describe a BERTRAM model; it cannot be used: {' '.join(str(error).split())} Correct "
+                "the field, or save or download the model again."
+            ) from error
+
+    @classmethod
+    def _dict_from_json_file(cls, json_file: str | os.PathLike) -> dict[str, Any]:
+        return cls._decode_special_floats(read_json_file(json_file, required=REQUIRED_FIELDS))
 
     @property
     def has_form(self) -> bool:
@@ -211,3 +246,38 @@ def preset_fields(name: str) -> dict[str, Any]:
     if name not in PRESETS:
         raise ValueError(f"There is no preset {name!r}. Presets: {', '.join(PRESETS)}.")
     return PRESETS[name]
+
+
+def read_json_file(path: str | os.PathLike, *, required: Collection[str] = ()) -> dict[str, Any]:
+    """Returns the JSON object in a file of a checkpoint.
+
+    Args:
+        path: The file.
+        required: Keys that it must have.
+
+    Raises:
+        ValueError: If there is no such object, or a key is missing.
+    """
+    fix = "Save or download the checkpoint again."
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{path} must hold JSON; it cannot be read: {error}. {fix}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} must hold a JSON object; got {type(content).__name__}. {fix}")
+    values: list[Any] = [content]
+    depth = 0
+    while values:  # level by level, as whatever reads the content further is recursive
+        values = [item for value in values if isinstance(value, dict | list) for item in _items(value)]
+        depth += 1
+        if depth > MAX_JSON_DEPTH:
+            raise ValueError(f"{path} must nest at most {MAX_JSON_DEPTH} levels deep; it is deeper. {fix}")
+    missing = [key for key in required if key not in content]
+    if missing:
+        raise ValueError(f"{path} must have {', '.join(required)}; {', '.join(missing)} is missing. {fix}")
+    return content
+
+
+def _items(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value

@@ -9,8 +9,9 @@ from typing import Any, Literal, get_args
 
 import torch
 from transformers import AutoTokenizer, BatchFeature, PreTrainedTokenizerBase, ProcessorMixin
-from transformers.utils import cached_file
+from transformers.utils import PROCESSOR_NAME, cached_file
 
+from .configuration_bertram import read_json_file
 from .processing_context import (
     Parts,
     cut_as_released,
@@ -30,6 +31,7 @@ Prefix = Literal["none", "colon", "quotes"]
 PREFIX_OF_MODE: dict[str, Prefix] = {"add": "colon", "add-quotes": "quotes"}
 # Positions that the released code keeps free: special tokens, prefix and one to spare.
 RESERVED_TOKENS: dict[str, int] = {"none": 3, "colon": 5, "quotes": 7}
+SETTINGS = ("max_length", "prefix", "match", "separator")  # in processor_config.json
 WORD_NOT_FOUND = "word not found"
 
 
@@ -88,13 +90,7 @@ class BertramProcessor(ProcessorMixin):
         separator: str = ":",
         look_alikes: LookAlikes | None = None,
     ) -> None:
-        for name, value, choices in (("prefix", prefix, get_args(Prefix)), ("match", match, get_args(Match))):
-            if value not in choices:
-                raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
-        if max_length <= RESERVED_TOKENS[prefix]:
-            raise ValueError(
-                f"max_length must be above {RESERVED_TOKENS[prefix]} with prefix {prefix!r}; got {max_length}."
-            )
+        check_settings(max_length=max_length, prefix=prefix, match=match, separator=separator)
         super().__init__(tokenizer)
         self.form = form
         self.max_length = max_length
@@ -348,9 +344,15 @@ class BertramProcessor(ProcessorMixin):
     def get_processor_dict(
         cls, pretrained_model_name_or_path: str | os.PathLike, **kwargs: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        processor_dict, unused = super().get_processor_dict(pretrained_model_name_or_path, **kwargs)
         names = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
         hub_arguments = {name: kwargs[name] for name in names if kwargs.get(name) is not None}
+        settings_path = cached_file(pretrained_model_name_or_path, PROCESSOR_NAME, **hub_arguments)
+        content = read_json_file(settings_path, required=SETTINGS)
+        try:
+            check_settings(**{name: content[name] for name in SETTINGS})
+        except ValueError as error:
+            raise ValueError(f"{settings_path} cannot be used: {error}") from error
+        processor_dict, unused = super().get_processor_dict(pretrained_model_name_or_path, **kwargs)
         parts: list[tuple[str, str, Any]] = [
             ("form", FORM_VOCAB_NAME, FormTokenizer),
             ("look_alikes", LOOK_ALIKES_NAME, LookAlikes),
@@ -362,6 +364,19 @@ class BertramProcessor(ProcessorMixin):
             if path is not None:
                 processor_dict[argument] = part.from_file(path)
         return processor_dict, unused
+
+
+def check_settings(*, max_length: Any, prefix: Any, match: Any, separator: Any) -> None:
+    """Raises a ValueError if a setting of a [`BertramProcessor`] cannot be used."""
+    for name, value, choices in (("prefix", prefix, get_args(Prefix)), ("match", match, get_args(Match))):
+        if value not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
+    if type(max_length) is not int or max_length <= RESERVED_TOKENS[prefix]:
+        raise ValueError(
+            f"max_length must be above {RESERVED_TOKENS[prefix]} with prefix {prefix!r}; got {max_length!r}."
+        )
+    if not isinstance(separator, str):
+        raise ValueError(f"separator must be a string; got {separator!r}.")
 
 
 def pad_rows(rows: Sequence[Sequence[int]], pad_id: int) -> torch.Tensor:

@@ -5,10 +5,8 @@ import os
 from collections.abc import Container, Sequence
 
 import numpy as np
-from rapidfuzz.distance import OSA, Prefix
-from rapidfuzz.process import cdist
 
-from .configuration_bertram import NUM_LENGTHS, TWO_ERRORS
+from .configuration_bertram import NUM_LENGTHS, TWO_ERRORS, read_json_file
 
 LOOK_ALIKES_NAME = "look_alikes.json"
 MAX_ERRORS = 2
@@ -52,10 +50,21 @@ class LookAlikes:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike) -> "LookAlikes":
-        """Reads what `save` wrote."""
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
-        return cls(content["words"], content["token_ids"])
+        """Reads what `save` wrote.
+
+        Raises:
+            ValueError: If the file holds something else.
+        """
+        content = read_json_file(path, required=("words", "token_ids"))
+        words, token_ids = content["words"], content["token_ids"]
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError(f"{path} must have a list of strings as words; save or download the checkpoint again.")
+        if not isinstance(token_ids, list) or not all(type(i) is int and 0 <= i < 2**31 for i in token_ids):
+            raise ValueError(f"{path} must have a list of tokens as token_ids; save or download the checkpoint again.")
+        try:
+            return cls(words, token_ids)
+        except ValueError as error:
+            raise ValueError(f"{path} cannot be used: {error}") from error
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes the words and their tokens as one JSON file."""
@@ -81,12 +90,15 @@ class LookAlikes:
         """Returns the tokens (W, K) of words' look-alikes, nearest first, and their kinds (W, K), padded with 0.
 
         A known word is no look-alike of itself.
+
+        Raises:
+            ImportError: If rapidfuzz is not installed.
         """
         token_ids = np.zeros((len(words), MAX_LOOK_ALIKES), dtype=np.int64)
         kinds = np.zeros_like(token_ids)
         for start in range(0, len(words), WORDS_PER_BLOCK):
             block = words[start : start + WORDS_PER_BLOCK]
-            errors = cdist(block, self.words, scorer=OSA.distance, score_cutoff=MAX_ERRORS, dtype=np.uint8)
+            errors = count_errors(block, self.words)
             for row, word in enumerate(block):
                 near = np.flatnonzero((errors[row] > 0) & (errors[row] <= _max_errors(word)))
                 near = near[np.argsort(errors[row, near], kind="stable")][:MAX_LOOK_ALIKES]
@@ -98,6 +110,23 @@ class LookAlikes:
         return token_ids, kinds
 
 
+def count_errors(words: Sequence[str], known: Sequence[str]) -> np.ndarray:
+    """Returns the number of errors between words (W) and known words (K) as an array (W, K); `MAX_ERRORS + 1` for more.
+
+    Raises:
+        ImportError: If rapidfuzz is not installed.
+    """
+    try:  # only here, so that code on the Hub loads without it; Transformers does not look for imports in a `try`
+        from rapidfuzz.distance import OSA
+        from rapidfuzz.process import cdist
+    except ImportError as error:
+        raise ImportError(
+            "Finding misspellings needs rapidfuzz, which is missing. Run: pip install rapidfuzz. To induce vectors "
+            "without it, set processor.look_alikes = None and model.config.look_alikes = False."
+        ) from error
+    return cdist(words, known, scorer=OSA.distance, score_cutoff=MAX_ERRORS, dtype=np.uint8)
+
+
 def error_type(word: str, known: str) -> int:
     """Returns the type, 0 to 20, of the one error that makes `word` of a known word.
 
@@ -105,7 +134,8 @@ def error_type(word: str, known: str) -> int:
         >>> [divmod(error_type(word, "lemon"), 3) for word in ("llemon", "lmon", "leman", "lemno")]
         [(0, 1), (3, 1), (4, 1), (6, 2)]
     """
-    place = Prefix.similarity(word, known)  # where they begin to differ
+    shorter = min(len(word), len(known))
+    place = next((i for i in range(shorter) if word[i] != known[i]), shorter)  # where they begin to differ
     end = len(known) - 1
     if len(word) > len(known):
         kind, end = (DOUBLED if word[place] == word[place - 1 : place] else EXTRA), len(known)

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from .configuration_bertram import read_json_file
+
 UNK, PAD, START, END = "UNK", "PAD", "<S>", "</S>"
 UNK_ID, PAD_ID = 0, 1
 NO_UNIT = -1  # pads rows of ids; not with PAD_ID, which the n-gram "PAD" of a word has too
@@ -61,6 +63,8 @@ class FormTokenizer:
     ) -> None:
         if list(vocab[:2]) != [UNK, PAD]:
             raise ValueError(f"A form vocabulary starts with {UNK}, {PAD}; this one starts with {list(vocab[:2])}.")
+        if unit not in ("ngram", "character"):
+            raise ValueError(f"unit must be ngram or character; got {unit!r}.")
         if not 1 <= min_length <= max_length:
             raise ValueError(f"Expected 1 <= min_length <= max_length; got {min_length} and {max_length}.")
         self.vocab = list(vocab)
@@ -95,10 +99,21 @@ class FormTokenizer:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike) -> "FormTokenizer":
-        """Reads what `save` wrote."""
-        with open(path, encoding="utf-8") as file:
-            state = json.load(file)
-        return cls(state["vocab"], unit=state["unit"], min_length=state["min_length"], max_length=state["max_length"])
+        """Reads what `save` wrote.
+
+        Raises:
+            ValueError: If the file holds something else.
+        """
+        state = read_json_file(path, required=("unit", "min_length", "max_length", "vocab"))
+        vocab, lengths = state["vocab"], (state["min_length"], state["max_length"])
+        if not isinstance(vocab, list) or not all(isinstance(unit, str) for unit in vocab):
+            raise ValueError(f"{path} must have a list of strings as vocab; save or download the checkpoint again.")
+        if any(type(length) is not int for length in lengths):
+            raise ValueError(f"{path} must have whole numbers as min_length and max_length; got {lengths}.")
+        try:
+            return cls(vocab, unit=state["unit"], min_length=lengths[0], max_length=lengths[1])
+        except ValueError as error:
+            raise ValueError(f"{path} cannot be used: {error}") from error
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes settings and vocabulary as one JSON file."""

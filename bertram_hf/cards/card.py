@@ -1,4 +1,4 @@
-"""A model card for a folder that was saved: what its files say, and nothing else."""
+"""Writes the model card of a saved folder from its files."""
 
 import os
 from collections.abc import Sequence
@@ -9,15 +9,7 @@ from huggingface_hub import ModelCard, ModelCardData
 from huggingface_hub.utils import validate_repo_id
 
 from ..utils.tables import format_facts
-from .citations import ATTENTIVE_MIMICKING_PAPER, BERTRAM_PAPER, ONE_TOKEN_APPROXIMATION_PAPER
-from .descriptions import (
-    Description,
-    describe_injected,
-    describe_masked_lm,
-    describe_model,
-    describe_processor,
-    describe_words,
-)
+from .descriptions import describe_injected, describe_masked_lm, describe_model, describe_processor, describe_words
 from .folders import find_kind, is_hub_name
 from .training import (
     format_scores,
@@ -30,6 +22,7 @@ from .training import (
 
 CARD_NAME = "README.md"
 LIBRARY = "bertram-hf"
+TEMPLATES = Path(__file__).parent / "templates"  # one for each kind of folder, and what ends each card
 READ_TRAINING = {"model": read_training, "masked-lm": read_masked_lm_training}
 DESCRIBE = {
     "model": describe_model,
@@ -52,7 +45,8 @@ def write_card(
 ) -> Path:
     """Writes README.md, a Hugging Face model card, into a folder that bertram_hf saved. No weights are loaded.
 
-    If the folder holds `training.json` or `masked_lm.json`, the card has data, recipe, stages and scores of training.
+    If the folder holds `training.json` or `masked_lm.json`, the card has data, recipe, stages and scores of training. A
+    list `limits` in `training.json` is added to the card's limitations.
 
     Args:
         folder: Saved BERTRAM model with its processor, processor alone, word vectors, injected model, or masked
@@ -90,8 +84,6 @@ def write_card(
         validate_repo_id(name)
     training = READ_TRAINING[kind](folder) if kind in READ_TRAINING else {}
     described = DESCRIBE[kind](folder, name, base_model)
-    if kind == "model" and not format_scores(training):
-        described.limits.append("No scores are recorded for this checkpoint.")
     title = name.split("/")[-1]
     results = list_results(training, described.metadata.get("pipeline_tag"))
     metadata: dict[str, Any] = {
@@ -104,22 +96,22 @@ def write_card(
     }
     if results:
         metadata |= {"model_name": title, "eval_results": results}
-    header = ModelCardData(**metadata | described.metadata).to_yaml()
-    ModelCard(f"---\n{header}\n---\n\n{_format_body(title, described, training)}").save(path)
+    facts = described.facts | {
+        "title": title,
+        "details": format_facts(described.details),
+        "limits": training.get("limits") or [],
+        "training": format_training(training),
+        "scores": format_scores(training),
+        "citations": _list_citations(training),
+    }
+    template = "".join((TEMPLATES / file_name).read_text(encoding="utf-8") for file_name in (f"{kind}.md", "footer.md"))
+    card = ModelCard.from_template(ModelCardData(**metadata | described.metadata), template_str=template, **facts)
+    card.content += "\n"  # which Jinja drops
+    card.save(path)
     return path
 
 
-def _format_body(title: str, described: Description, training: dict[str, Any]) -> str:
-    papers = [BERTRAM_PAPER, ATTENTIVE_MIMICKING_PAPER]
-    if uses_approximation(training):
-        papers.append(ONE_TOKEN_APPROXIMATION_PAPER)
-    sections = {
-        f"# {title}": described.summary,
-        "## Use": f"With the Python package bertram_hf:\n\n```python\n{described.code}```\n\n{described.usage}",
-        "## What is inside": format_facts(described.facts),
-        "## Training": format_training(training),
-        "## Scores": format_scores(training),
-        "## Limits": "\n".join(f"- {limit}" for limit in described.limits),
-        "## Citation": "```bibtex\n" + "\n\n".join(papers) + "\n```",
-    }
-    return "\n\n".join(f"{heading}\n\n{text}" for heading, text in sections.items() if text) + "\n"
+def _list_citations(training: dict[str, Any]) -> str:
+    """Returns the papers to cite; the last one only if some targets came from one-token approximation."""
+    papers = (TEMPLATES / "citations.bib").read_text(encoding="utf-8").strip().split("\n\n")
+    return "\n\n".join(papers if uses_approximation(training) else papers[:-1])

@@ -14,10 +14,10 @@ from ..injection.saving import SETTINGS_NAME
 from ..utils.files import read_json
 from ..utils.names import CONFIG_NAME, MASKED_LM_NAME, PROCESSOR_NAME
 
-Kind = Literal["model", "processor", "words", "injected", "masked-lm"]
+FolderKind = Literal["model", "processor", "words", "injected", "masked-lm"]
 
 
-def find_kind(folder: Path) -> Kind:
+def find_kind(folder: Path) -> FolderKind:
     """Returns what a folder holds; a model may have its processor beside it.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a card says of a training run: the file that the run wrote, in words and tables."""
+"""What a card says of a training run, from the file that the run wrote."""
 
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from ..utils.paths import hide_paths
 from ..utils.tables import format_facts, format_rows, format_title
 
 CONDITIONS = ("contexts", "model")  # what scores are of
+BOUNDS = ("_low", "_high")  # of a score's confidence interval
 
 
 def read_training(folder: Path) -> dict[str, Any]:
@@ -27,12 +28,13 @@ def read_masked_lm_training(folder: Path) -> dict[str, Any]:
     data = f"{text['num_texts']:,} texts, {text['num_tokens']:,} tokens."
     unmasked = settings.pop("heldout_words", [])
     if unmasked:
-        data += f" Never masked: {len(unmasked):,} held-out words with their families ({MASKED_LM_NAME} lists them)."
+        data += f" {len(unmasked):,} held-out words and their word families were never masked (see {MASKED_LM_NAME})."
     scores = {"before training": record["before"], "after training": record["after"]}
     return {
         "data": {"description": data},
         "versions": record.get("versions"),
         "seed": settings["seed"],
+        "limits": record.get("limits"),
         "command": record.get("command"),
         "recipe": settings,
         "stages": [{"stage": "masked tokens", "steps": record["steps"], "seconds": record["seconds"]}],
@@ -70,20 +72,24 @@ def format_scores(training: dict[str, Any]) -> str:
 
 
 def list_results(training: dict[str, Any], task_type: str | None) -> list[EvalResult]:
-    """Returns each score, for each number of contexts or each model, as the Hub wants it."""
+    """Returns each score, for each number of contexts or each model, for the card's `model-index`.
+
+    The Hub's newer `.eval_results/*.yaml` take scores on benchmarks that are datasets on the Hub; ours are not.
+    """
     evaluation = training.get("evaluation") or {}
+    description = evaluation.get("description") or "held-out words"
     return [
         EvalResult(
             task_type=task_type or "feature-extraction",
             dataset_type="custom",  # the field wants an id on the Hub or such a word
-            dataset_name=evaluation.get("description") or "held-out words",
+            dataset_name=description.partition(":")[0].rstrip("."),
             metric_type=metric,
             metric_name=", ".join([format_title(metric), *_list_conditions(score)]),
-            metric_value=value,
+            metric_value=float(f"{value:.4g}") if isinstance(value, float) else value,
         )
         for score in evaluation.get("scores") or []
         for metric, value in score.items()
-        if metric not in (*CONDITIONS, "num_tokens") and isinstance(value, int | float)
+        if metric not in (*CONDITIONS, "num_tokens") and not metric.endswith(BOUNDS) and isinstance(value, int | float)
     ]
 
 

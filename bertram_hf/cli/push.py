@@ -30,8 +30,8 @@ def add_command(commands: Any) -> None:
         "push",
         help="upload a saved folder to the Hugging Face Hub",
         description="Uploads a BERTRAM model with its processor, a processor, word vectors, an injected model, or a "
-        "masked language model of `bertram masked-lm`. Checkpoints, optimizer state and hidden files stay "
-        "where they are.",
+        "masked language model of `bertram masked-lm`. A model without its code files gets them, so that "
+        "trust_remote_code=True loads it. Checkpoints, optimizer state and hidden files are not uploaded.",
         epilog="Example: bertram push my-bertram user/my-bertram --private",
     )
     command.add_argument("folder", metavar="FOLDER", help="folder that save_pretrained or a bertram command wrote")
@@ -53,13 +53,18 @@ def run(arguments: argparse.Namespace) -> None:
     from huggingface_hub import get_token
     from huggingface_hub.errors import HTTPError
 
+    from ..cards.folders import find_kind
+    from ..cards.remote_code import add_remote_code, has_remote_code
     from ..utils.hub import push_folder
 
     folder = Path(arguments.folder)
     notes = check_folder(folder, allow_local_encoder=arguments.allow_local_encoder)
-    files = list_files(folder)
     if get_token() is None:
         raise ValueError("Expected a login to the Hugging Face Hub; found none. Run `hf auth login`, or set HF_TOKEN.")
+    if find_kind(folder) in ("model", "processor") and not has_remote_code(folder):
+        names = add_remote_code(folder)
+        notes.append(f"Added {len(names)} code files and auto_map to {folder}, for trust_remote_code=True.")
+    files = list_files(folder)
     try:
         url = push_folder(
             folder,

@@ -80,7 +80,7 @@ def test_card_of_a_model_says_what_the_files_say(model_folder):
     num_parameters = sum(parameter.numel() for parameter in BertramModel.from_pretrained(model_folder).parameters())
     assert f"| parameters in this checkpoint | {num_parameters:,} |" in card.text
     assert "| mode | add |" in card.text
-    assert "| size of a vector | 32 |" in card.text
+    assert "| vector size | 32 |" in card.text
     assert "No scores are recorded" in card.text
     assert "## Training" not in card.text
     assert 'AutoModel.from_pretrained("user/my-bertram")' in card.text
@@ -159,7 +159,7 @@ def test_slim_model_whose_encoder_is_on_the_hub_needs_no_argument(model_folder):
     edit_json(model_folder / "config.json", encoder_included=False, encoder_name_or_path="user/tiny-bert")
     path = write_card(model_folder)
     assert "encoder=" not in read_code(path)
-    assert "It is loaded from `user/tiny-bert`" in path.read_text(encoding="utf-8")
+    assert "Transformers loads the rest from `user/tiny-bert`" in path.read_text(encoding="utf-8")
     assert read_header(path)["base_model"] == "user/tiny-bert"
 
 
@@ -172,7 +172,7 @@ def test_card_says_what_a_model_does_not_read(make_pair, tmp_path, mode):
     text = path.read_text(encoding="utf-8")
     ast.parse(read_code(path))
     assert ("Contexts are not read" in text, "The spelling is not read" in text) == (mode == "form", mode == "context")
-    assert ("spelling is read by" in text, "contexts are read by" in text) == (mode == "form", mode == "context")
+    assert ("| form encoder |" in text, "| context encoder |" in text) == (mode == "form", mode == "context")
 
 
 def test_code_of_a_processor_card_runs(make_pair, tmp_path, monkeypatch):
@@ -190,7 +190,7 @@ def test_code_of_a_word_vector_card_runs(make_encoder, bert_tokenizer, tmp_path,
     path = write_card(tmp_path / "my-words")
     assert "BertramEmbeddingInjector(" not in read_code(path)
     assert "| words | 2 |" in path.read_text(encoding="utf-8")
-    assert "embedding space of one model" in path.read_text(encoding="utf-8")
+    assert "induced with BERTRAM for one encoder." in path.read_text(encoding="utf-8")
     assert "| such as | `kumquat`, `quokka` |" in path.read_text(encoding="utf-8")
     assert read_header(path)["library_name"] == "bertram-hf"
     write_card(tmp_path / "my-words", base_model="user/bert", overwrite=True)
@@ -208,7 +208,7 @@ def test_card_of_vectors_names_the_encoder(make_pair, tmp_path):
     model.config.encoder_name_or_path = "/home/anna/models/tiny-bert"
     induce_vectors(model, processor, {"kumquat": []}, show_progress=False).save_pretrained(tmp_path)
     text = write_card(tmp_path).read_text(encoding="utf-8")
-    assert "embedding space of `tiny-bert`" in text
+    assert "induced with BERTRAM for `tiny-bert`." in text
     assert "anna" not in text + (tmp_path / "word_vectors.json").read_text(encoding="utf-8")
 
 
@@ -232,7 +232,7 @@ def test_card_of_a_masked_language_model_says_how_good_it_is(tmp_path, monkeypat
     text = path.read_text(encoding="utf-8")
     assert "| model | perplexity | accuracy | num tokens |" in text
     assert f"| after training | {record.after.perplexity:.4g} | {record.after.accuracy:.4g} |" in text
-    assert f"400 texts, {record.text['num_tokens']:,} tokens. Never masked: 2 held-out words" in text
+    assert f"400 texts, {record.text['num_tokens']:,} tokens. 2 held-out words and their word families were" in text
     assert "heldout_words" not in text
     assert "bertram reproduce encoder\n" in text
     assert str(tmp_path) not in text
@@ -252,6 +252,38 @@ def test_card_of_a_masked_language_model_says_how_good_it_is(tmp_path, monkeypat
     (folder / "tokenizer_config.json").unlink()
     with pytest.raises(ValueError, match=r"tokenizer_config\.json is missing"):
         check_folder(folder)
+
+
+def test_a_card_is_whole_markdown_without_gaps(model_folder, bert_tokenizer, tmp_path):
+    (model_folder / "training.json").write_text(json.dumps(TRAINING | {"limits": ["English only."]}), encoding="utf-8")
+    make_vectors().save_pretrained(tmp_path / "words")
+    make_injector(bert_tokenizer, make_vectors()).save_pretrained(tmp_path / "injected")
+    for folder in (model_folder, tmp_path / "words", tmp_path / "injected"):
+        text = write_card(folder).read_text(encoding="utf-8")
+        assert "\n\n\n" not in text
+        assert text.endswith("```\n")
+        assert text.count("```") % 2 == 0
+        assert "{{" not in text.replace("{{BERTRAM}", "")
+        assert re.findall("^## .*", text, re.MULTILINE)[:3] == ["## Usage", "## Limitations", "## Details"]
+        assert "not on PyPI" in text
+    text = (model_folder / "README.md").read_text(encoding="utf-8")
+    assert "## Limitations\n\n- English only.\n- The vectors only fit" in text
+    assert "## Training" in text
+    assert "## Evaluation" in text
+
+
+def test_card_shows_remote_code_only_if_the_code_is_there(model_folder):
+    assert "trust_remote_code=True" in write_card(model_folder).read_text(encoding="utf-8")
+    (model_folder / "modeling_form.py").unlink()
+    assert "trust_remote_code" not in write_card(model_folder, overwrite=True).read_text(encoding="utf-8")
+
+
+def test_bounds_of_scores_are_no_results_of_their_own(model_folder):
+    scores = [{"contexts": 1, "mrr": 0.123456, "mrr_low": 0.1, "mrr_high": 0.2}]
+    evaluation = {"description": "Recovery of words: by cosine.", "scores": scores}
+    (model_folder / "training.json").write_text(json.dumps({"evaluation": evaluation}), encoding="utf-8")
+    (result,) = ModelCard.load(write_card(model_folder)).data.eval_results
+    assert (result.metric_type, result.metric_value, result.dataset_name) == ("mrr", 0.1235, "Recovery of words")
 
 
 def test_names_with_odd_letters_stay_python(tmp_path):

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -78,7 +79,8 @@ for name, arguments in json.load(open("commands.json")).items():
         code = main(arguments)
     answers[name] = [code, out.getvalue(), err.getvalue()]
 json.dump(answers, open("answers.json", "w"))
-for folder, revision in (("my-bertram", None), ("vectors", None), ("injector", None), ("processor", "try")):
+for folder in ("my-bertram", "vectors", "injector", "without-code", "processor"):
+    revision = "try" if folder == "processor" else None
     snapshot_download(f"user/{folder}", revision=revision, local_dir=f"back/{folder}")
 """
 
@@ -159,6 +161,7 @@ def test_push_command_uploads_every_kind_of_folder(make_pair, bert_tokenizer, tm
         (tmp_path / "my-bertram" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "my-bertram" / name).write_text("must stay")
     (tmp_path / "my-bertram" / "training_args.bin").write_text("must stay")
+    shutil.copytree(tmp_path / "my-bertram", tmp_path / "without-code", ignore=shutil.ignore_patterns("*.py", "runs"))
     commands = {
         "card": ["card", "my-bertram", "--name", "user/my-bertram"],
         "model": ["push", "my-bertram", "user/my-bertram", "--private"],  # as --help shows
@@ -167,6 +170,7 @@ def test_push_command_uploads_every_kind_of_folder(make_pair, bert_tokenizer, tm
         "branch": ["push", "processor", "user/processor", "--revision", "try", "--json"],
         "vectors": ["push", "vectors", "user/vectors"],
         "injector": ["push", "injector", "user/injector"],
+        "code": ["push", "without-code", "user/without-code"],
         "forbidden": ["push", "vectors", "stranger/vectors"],
         "no right": ["push", "vectors", "expired/vectors"],
         "broken": ["push", "vectors", "broken/vectors"],
@@ -182,7 +186,9 @@ def test_push_command_uploads_every_kind_of_folder(make_pair, bert_tokenizer, tm
     card = (tmp_path / "my-bertram" / "README.md").read_bytes()
     for name, files in expected.items():
         assert list_files(tmp_path / "back" / name) == (files | {"README.md": card} if name == "my-bertram" else files)
-    for name in ("card", "model", "again", "processor", "branch", "vectors", "injector"):
+    assert list_files(tmp_path / "back" / "without-code") == expected["my-bertram"]
+    assert "Note: Added 11 code files and auto_map to without-code, for trust_remote_code=True." in answers["code"][1]
+    for name in ("code", "card", "model", "again", "processor", "branch", "vectors", "injector"):
         assert answers[name][0] == 0, answers[name]
     num_files = len(expected["my-bertram"]) + 1
     assert answers["model"][1] == f"Uploaded {num_files} files to {hub.endpoint}/user/my-bertram\n"
