@@ -4,10 +4,9 @@ Names are imported when they are first used, and the Auto classes learn of BERTR
 `import bertram_hf` costs next to nothing.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .utils.imports import when_imported
+from .utils.imports import import_lazily, when_imported
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ _MODULES = {
     "tokenization_form": ("FormTokenizer",),
     "words": ("RareWord", "RareWords", "find_rare_words"),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+__getattr__ = import_lazily(__name__, _MODULES)
 
 __all__ = [
     "PRESETS",
@@ -78,27 +77,35 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
-
-
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _register_config(auto: Any) -> None:
+def _register_configs(auto: Any) -> None:
     from .configuration_bertram import BertramConfig
+    from .injection.configuration import InjectedConfig
 
-    auto.AutoConfig.register(BertramConfig.model_type, BertramConfig, exist_ok=True)
+    for config_class in (BertramConfig, InjectedConfig):
+        auto.AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
 
 
-def _register_model(auto: Any) -> None:
+def _register_models(auto: Any) -> None:
     from .configuration_bertram import BertramConfig
+    from .injection.auto import make_loader
+    from .injection.configuration import InjectedConfig
     from .modeling_bertram import BertramModel
 
     auto.AutoModel.register(BertramConfig, BertramModel, exist_ok=True)
+    for name, auto_class in vars(auto).items():
+        if name.startswith("AutoModel") and hasattr(auto_class, "_model_mapping"):
+            auto_class.register(InjectedConfig, make_loader(auto_class), exist_ok=True)
+
+
+def _register_tokenizer(auto: Any) -> None:
+    from .injection.auto import InjectedTokenizer
+    from .injection.configuration import InjectedConfig
+
+    auto.AutoTokenizer.register(InjectedConfig, InjectedTokenizer, exist_ok=True)
 
 
 def _register_processor(auto: Any) -> None:
@@ -108,6 +115,10 @@ def _register_processor(auto: Any) -> None:
     auto.AutoProcessor.register(BertramConfig, BertramProcessor, exist_ok=True)
 
 
-when_imported("transformers.models.auto.configuration_auto", _register_config)
-when_imported("transformers.models.auto.modeling_auto", _register_model)
-when_imported("transformers.models.auto.processing_auto", _register_processor)
+for _module, _register in (
+    ("configuration_auto", _register_configs),
+    ("modeling_auto", _register_models),
+    ("tokenization_auto", _register_tokenizer),
+    ("processing_auto", _register_processor),
+):
+    when_imported(f"transformers.models.auto.{_module}", _register, waiting_for=__name__)
