@@ -173,7 +173,7 @@ outputs = injector(**injector.tokenizer("a text with your words", return_tensors
         f"A {settings.model_class} in which {len(words):,} words have input vectors of their own, induced with "
         "BERTRAM.",
         code,
-        "Transformers alone loads the model without the vectors.",
+        "`AutoModel`, `AutoTokenizer` and `pipeline` load it after `import bertram_hf`, and refuse it without.",
         {
             "model": settings.model_class,
             "vectors stand": WHERE_VECTORS_STAND[settings.mode],
