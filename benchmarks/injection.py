@@ -122,7 +122,10 @@ def main() -> None:
     tokenizers = {"plain": plain, "add_tokens": added, "replace": replace.tokenizer, "slash": slash.tokenizer}
     text_only = {name: tokenizing(tokenizer) for name, tokenizer in tokenizers.items()}
     loading = {"add_tokens": lambda _: fresh.pop().add_tokens(words)}
-    loading |= {"replace": lambda _: inject(model).remove(), "slash": lambda _: inject(model, mode="slash").remove()}
+    loading |= {
+        "replace": lambda _: inject(model, mode="replace").remove(),
+        "slash": lambda _: inject(model, mode="slash").remove(),
+    }
     pairs = [(batch, put_id(batch, replace.table.first_id)) for batch in map(tokenizing(plain), mixed)]
     forward = {name: lambda pair: model(**pair[0]) for name in ("plain", "plain again")}
     forward |= {"replace": lambda pair: replace(**pair[1])}  # slash is the same here

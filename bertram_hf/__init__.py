@@ -4,10 +4,12 @@ Names are imported when they are first used, and the Auto classes learn of BERTR
 `import bertram_hf` costs next to nothing.
 """
 
+from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from .utils.imports import when_imported
+from .utils.imports import import_lazily, when_imported
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ _MODULES = {
     "tokenization_form": ("FormTokenizer",),
     "words": ("RareWord", "RareWords", "find_rare_words"),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+__getattr__ = import_lazily(__name__, _MODULES)
 
 __all__ = [
     "PRESETS",
@@ -78,36 +80,66 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
-
-
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _register_config(auto: Any) -> None:
+def _register_config(own: Any) -> None:
+    from transformers import AutoConfig
+
+    AutoConfig.register(own.BertramConfig.model_type, own.BertramConfig, exist_ok=True)
+
+
+def _register_injected_config(own: Any) -> None:
+    from transformers import AutoConfig
+
+    AutoConfig.register(own.InjectedConfig.model_type, own.InjectedConfig, exist_ok=True)
+
+
+def _register_model(own: Any) -> None:
+    from transformers import AutoModel
+
+    AutoModel.register(own.BertramModel.config_class, own.BertramModel, exist_ok=True)
+
+
+def _register_processor(own: Any) -> None:
+    from transformers import AutoProcessor
+
     from .configuration_bertram import BertramConfig
 
-    auto.AutoConfig.register(BertramConfig.model_type, BertramConfig, exist_ok=True)
+    AutoProcessor.register(BertramConfig, own.BertramProcessor, exist_ok=True)
 
 
-def _register_model(auto: Any) -> None:
-    from .configuration_bertram import BertramConfig
-    from .modeling_bertram import BertramModel
+def _register_injected_models(auto: Any) -> None:
+    from .injection.auto import make_loader
+    from .injection.configuration import InjectedConfig
 
-    auto.AutoModel.register(BertramConfig, BertramModel, exist_ok=True)
-
-
-def _register_processor(auto: Any) -> None:
-    from .configuration_bertram import BertramConfig
-    from .processing_bertram import BertramProcessor
-
-    auto.AutoProcessor.register(BertramConfig, BertramProcessor, exist_ok=True)
+    for name, auto_class in list(vars(auto).items()):
+        if name.startswith("AutoModel") and hasattr(auto_class, "_model_mapping"):
+            auto_class.register(InjectedConfig, make_loader(auto_class), exist_ok=True)
 
 
-when_imported("transformers.models.auto.configuration_auto", _register_config)
-when_imported("transformers.models.auto.modeling_auto", _register_model)
-when_imported("transformers.models.auto.processing_auto", _register_processor)
+def _register_injected_tokenizer(auto: Any) -> None:
+    from .injection.auto import InjectedTokenizer
+    from .injection.configuration import InjectedConfig
+
+    auto.AutoTokenizer.register(InjectedConfig, InjectedTokenizer, exist_ok=True)
+
+
+def _connect(auto: str, own: str, register: Callable[[Any], None]) -> None:
+    """Registers our module once it is complete; whoever imports the Auto class imports our module too."""
+
+    def import_own(_: ModuleType) -> None:
+        import_module(f".{own}", __name__)
+
+    when_imported(f"{__name__}.{own}", register)
+    when_imported(f"{_AUTO}.{auto}", import_own)
+
+
+_AUTO = "transformers.models.auto"
+_connect("configuration_auto", "configuration_bertram", _register_config)
+_connect("configuration_auto", "injection.configuration", _register_injected_config)
+_connect("modeling_auto", "modeling_bertram", _register_model)
+_connect("processing_auto", "processing_bertram", _register_processor)
+when_imported(f"{_AUTO}.modeling_auto", _register_injected_models)
+when_imported(f"{_AUTO}.tokenization_auto", _register_injected_tokenizer)

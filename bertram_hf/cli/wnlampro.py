@@ -34,7 +34,7 @@ def add_command(commands: Any) -> None:
     evaluate.add_argument("--model", required=True, metavar="NAME", help="folder or Hub name of a masked-LM")
     evaluate.add_argument("--probe", required=True, metavar="FILE", help="file in the format of WNLaMPro")
     evaluate.add_argument("--vectors", metavar="FOLDER", help="word vectors to inject; scored beside the model alone")
-    evaluate.add_argument("--mode", choices=MODES, default="replace", help="default: replace")
+    evaluate.add_argument("--mode", choices=MODES, default="replace", help="default: replace, as in the paper")
     evaluate.add_argument("--split", choices=("dev", "test"), help="default: both")
     evaluate.add_argument("--device", default="cpu", help="such as cuda (default: cpu)")
     evaluate.add_argument("--json", action="store_true", help="print scores for scripts, and no progress bars")

@@ -23,7 +23,7 @@ def evaluate_rarified(
     rarified: Dataset,
     vectors: WordVectors | None = None,
     *,
-    mode: Mode = "replace",
+    mode: Mode = "auto",
     max_length: int = 128,
 ) -> np.ndarray:
     """Classifies the rarified texts and returns, (N,), whether each answer is right.
@@ -33,7 +33,7 @@ def evaluate_rarified(
         tokenizer: Its tokenizer.
         rarified: The dataset of a `RarifiedTestSet`.
         vectors: Vectors of rare words; None for the model as it is. Words without one keep their pieces.
-        mode: How vectors are injected.
+        mode: How vectors are injected; see [`BertramEmbeddingInjector`].
         max_length: Inputs are cut to so many tokens.
 
     Example:

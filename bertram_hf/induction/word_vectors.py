@@ -19,6 +19,7 @@ from ..utils.hub import push_saved
 VECTORS_NAME = "word_vectors.safetensors"
 METADATA_NAME = "word_vectors.json"
 FORMAT = 1
+MISSPELT_SHARE = 0.5  # of a known word in a vector, above which the vector's word is taken for its misspelling
 DETAILS = ("context_weights", "used_contexts", "dropped_contexts", "failed", "look_alikes")  # what is known by word
 
 
@@ -129,6 +130,16 @@ class WordVectors:
             look_alikes={word: self.look_alikes[word] for word in words if word in self.look_alikes},
             encoder=self.encoder,
         )
+
+    def misspellings(self) -> set[str]:
+        """Returns the words that are taken for misspellings: more than half of their vector is that of a known word.
+
+        Example:
+            >>> vectors = WordVectors(["hte", "kumquat"], torch.eye(2), look_alikes={"hte": {"the": 0.9}})
+            >>> vectors.misspellings()
+            {'hte'}
+        """
+        return {word for word in self.words if max(self.look_alikes.get(word, {}).values(), default=0) > MISSPELT_SHARE}
 
     @classmethod
     def join(cls, parts: Sequence["WordVectors"]) -> "WordVectors":

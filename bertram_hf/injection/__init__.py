@@ -1,13 +1,40 @@
-"""Vectors into a model and its tokenizer."""
+"""Vectors into a model and its tokenizer.
 
-from .augmentation import SlashAugmentation
-from .baking import bake
-from .injector import BertramEmbeddingInjector, inject_saved
-from .labels import align_word_labels, find_answer_tokens, ignore_injected_labels
-from .policy import InjectionPolicy
+Names are imported when they are first used: the Auto classes need `auto` alone.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..utils.imports import import_lazily
+
+if TYPE_CHECKING:
+    from .augmentation import SlashAugmentation
+    from .auto import InjectedTokenizer
+    from .baking import bake
+    from .configuration import InjectedConfig
+    from .injector import BertramEmbeddingInjector, inject_saved
+    from .labels import align_word_labels, find_answer_tokens, ignore_injected_labels
+    from .policy import InjectionPolicy
+    from .sentence_transformers import inject_sentence_transformer
+
+__getattr__ = import_lazily(
+    __name__,
+    {
+        "augmentation": ("SlashAugmentation",),
+        "auto": ("InjectedTokenizer",),
+        "baking": ("bake",),
+        "configuration": ("InjectedConfig",),
+        "injector": ("BertramEmbeddingInjector", "inject_saved"),
+        "labels": ("align_word_labels", "find_answer_tokens", "ignore_injected_labels"),
+        "policy": ("InjectionPolicy",),
+        "sentence_transformers": ("inject_sentence_transformer",),
+    },
+)
 
 __all__ = [
     "BertramEmbeddingInjector",
+    "InjectedConfig",
+    "InjectedTokenizer",
     "InjectionPolicy",
     "SlashAugmentation",
     "align_word_labels",
@@ -15,4 +42,5 @@ __all__ = [
     "find_answer_tokens",
     "ignore_injected_labels",
     "inject_saved",
+    "inject_sentence_transformer",
 ]

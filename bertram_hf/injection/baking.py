@@ -1,16 +1,16 @@
 """Baking: an injected model as an ordinary checkpoint that needs no bertram_hf."""
 
 import copy
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 import torch
 from tokenizers import AddedToken
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..induction.word_vectors import WordVectors
+from ..processing_context import is_uncased
 from ..processing_words import has_unspaced, normalize_text
-
-if TYPE_CHECKING:
-    from .injector import BertramEmbeddingInjector
 
 # Added to the logit of a new token, so that it is never predicted; finite, and inside half precision.
 NEVER = -3e4
@@ -18,48 +18,53 @@ TokenStyle = Literal["word", "released"]
 
 
 def bake(
-    injector: "BertramEmbeddingInjector", *, token_style: TokenStyle = "word"
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    vectors: WordVectors | Mapping[str, torch.Tensor],
+    *,
+    token_style: TokenStyle = "word",
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Returns a plain model and tokenizer in which the injected words are tokens of the vocabulary.
+    """Returns copies of a model and its tokenizer in which words are tokens of the vocabulary.
 
-    The model is a copy; the injector stays as it is.
+    They are ordinary ones that need no bertram_hf, and give the outputs of an injector in mode replace. The new tokens
+    are never predicted.
 
     Args:
-        injector: An injector in mode replace.
+        model: Any encoder model with any head, without an injector; `injector.bake` bakes that of an injector.
+        tokenizer: Its tokenizer.
+        vectors: The words and their vectors.
         token_style: `"word"`: words in raw text become tokens. `"released"`: the text must say `<BERTRAM:word>`, as
             with the released code, which also allows slash by hand: "kumquat / <BERTRAM:kumquat>".
 
     Raises:
-        ValueError: If the style is `"word"` and the injector's mode is not replace, as no plain tokenizer can write a
-            slash, or a word is another one to the tokenizer, which drops accents.
+        ValueError: If a word is a token already, or another word to the tokenizer, which drops accents.
+
+    Example:
+        >>> model, tokenizer = bake(model, tokenizer, vectors)  # doctest: +SKIP
+        >>> tokenizer.tokenize("a kumquat")  # doctest: +SKIP
+        ['a', 'kumquat']
     """
-    if injector.mode != "replace" and token_style == "word":
-        raise ValueError(
-            f'A plain tokenizer cannot add "/ vector" to a word, so mode {injector.mode} cannot be baked. '
-            'Use mode="replace", or token_style="released" and write the slash into the text.'
-        )
-    backend = injector.backend
-    words = {backend.words[row]: row for row in backend.index.rows.values()}
+    pack = vectors if isinstance(vectors, WordVectors) else WordVectors.from_dict(vectors)
     if token_style == "word":
-        _check_accents(list(words), injector.plain_tokenizer)
-    model = _plain_copy(injector)
-    tokenizer = copy.deepcopy(injector.plain_tokenizer)
+        _check_accents(pack.words, tokenizer)
+    model, tokenizer = copy.deepcopy(model), copy.deepcopy(tokenizer)
     # A byte-level token takes the space before it along, which `lstrip` does for an added one.
     is_byte_level = any(token.startswith("Ġ") for token in tokenizer.tokenize(" a"))
-    tokens = [_added_token(word, is_byte_level, backend.index.ignore_case, token_style) for word in words]
+    ignore_case = is_uncased(tokenizer)
+    tokens = [_added_token(word, is_byte_level, ignore_case, token_style) for word in pack.words]
     known_ids = set(tokenizer.get_vocab().values())
     tokenizer.add_tokens(tokens)
     ids = tokenizer.convert_tokens_to_ids([token.content for token in tokens])
-    taken = [word for word, token_id in zip(words, ids, strict=True) if token_id in known_ids]
+    taken = [word for word, token_id in zip(pack.words, ids, strict=True) if token_id in known_ids]
     if taken:
         raise ValueError(
             f"{len(taken)} words cannot become new tokens, because they are tokens already or the tokenizer's ids have "
             f"gaps: {', '.join(map(repr, taken[:5]))}."
         )
     with torch.no_grad():
-        vectors = injector.table.vectors[list(words.values())]
         _resize(model, len(tokenizer))
-        model.get_input_embeddings().weight[ids] = vectors.to(model.get_input_embeddings().weight)
+        weight = model.get_input_embeddings().weight
+        weight[ids] = pack.embeddings.to(weight)
         _never_predict(model, ids)
     return model, tokenizer
 
@@ -82,13 +87,6 @@ def _check_accents(words: list[str], tokenizer: PreTrainedTokenizerBase) -> None
             f"{len(lost)} words are other words to the tokenizer, which would become the same token: {listed}. Leave "
             "them out to bake; the injector can tell them apart."
         )
-
-
-def _plain_copy(injector: "BertramEmbeddingInjector") -> PreTrainedModel:
-    """Copies the wrapped model without the table of vectors."""
-    model = copy.deepcopy(injector.model)
-    model.get_input_embeddings().uninstall(model)
-    return model
 
 
 def _added_token(word: str, is_byte_level: bool, ignore_case: bool, style: TokenStyle) -> AddedToken:

@@ -6,15 +6,23 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from .labels import ignore_injected_labels
+
 
 class InjectedEmbedding(nn.Embedding):
     """A model's input embeddings with a second table: ids from `first_id` on are its rows.
 
     It keeps the first table's parameter, so that names in the state dict, tied weights and saving are as before. The
     second table is no buffer, so that it is neither saved with the model nor sent round by DDP, unless it is trained.
+
+    Args:
+        model: The model. It gets this as its input embeddings, and a hook for its labels.
+        first_id: The id of row 0.
+        trainable: Whether the rows are trained.
     """
 
-    def __init__(self, embedding: nn.Embedding, first_id: int, *, trainable: bool) -> None:
+    def __init__(self, model: PreTrainedModel, first_id: int, *, trainable: bool) -> None:
+        embedding = model.get_input_embeddings()
         nn.Module.__init__(self)
         self.num_embeddings, self.embedding_dim = embedding.num_embeddings, embedding.embedding_dim
         self.padding_idx, self.max_norm, self.norm_type = embedding.padding_idx, None, 2.0
@@ -25,6 +33,8 @@ class InjectedEmbedding(nn.Embedding):
         self.first_id = first_id
         self.trainable = trainable
         self.vectors: Any = embedding.weight.new_empty(0, embedding.embedding_dim)
+        model.set_input_embeddings(self)
+        self.label_hook = model.register_forward_pre_hook(_ignore_labels, with_kwargs=True)
 
     def append(self, vectors: torch.Tensor) -> None:
         """Adds rows (rows, H) to the second table, on the device and in the dtype of the first."""
@@ -39,6 +49,7 @@ class InjectedEmbedding(nn.Embedding):
         original.weight = self.weight  # conversions may have put another parameter here
         original.weight.requires_grad_(self.was_trained)
         model.set_input_embeddings(original)
+        self.label_hook.remove()
 
     def _apply(self, fn: Any, recurse: bool = True) -> "InjectedEmbedding":
         super()._apply(fn, recurse)
@@ -55,3 +66,13 @@ class InjectedEmbedding(nn.Embedding):
         embeddings = super().forward(input_ids.masked_fill(is_injected, 0))
         injected = nn.functional.embedding(rows.clamp(min=0), self.vectors)
         return torch.where(is_injected[..., None], injected, embeddings)
+
+
+def _ignore_labels(
+    model: PreTrainedModel, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Changes what a model is called with: labels for tokens that are injected words cannot be predicted."""
+    labels, input_ids = kwargs.get("labels"), args[0] if args else kwargs.get("input_ids")
+    if labels is not None and input_ids is not None and labels.shape == input_ids.shape:
+        kwargs = kwargs | {"labels": ignore_injected_labels(labels, model.get_input_embeddings().first_id)}
+    return args, kwargs

@@ -1,5 +1,6 @@
 """Injection of word vectors into a model that somebody already has."""
 
+import copy
 import logging
 import os
 from collections.abc import Iterator, Mapping
@@ -9,25 +10,31 @@ from typing import Any
 
 import torch
 import transformers
-from huggingface_hub import snapshot_download
 from torch import nn
-from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..induction.word_vectors import DETAILS, WordVectors
 from ..modeling_slim import embedding_fingerprint
 from ..processing_context import is_uncased
 from ..utils.hub import push_saved
 from .baking import TokenStyle, bake
+from .configuration import InjectedConfig, mark_config
 from .embedding import InjectedEmbedding
-from .labels import ignore_injected_labels
-from .saving import SETTINGS_NAME, InjectorSettings, check_pack_name, load_packs, save_packs
+from .saving import (
+    SETTINGS_NAME,
+    InjectorSettings,
+    check_pack_name,
+    find_folder,
+    load_packs,
+    load_plain_tokenizer,
+    save_packs,
+)
 from .tokenizer import Mode, SplicingBackend, splice_tokenizer
 from .word_index import WordIndex, find_unusable
 
 logger = logging.getLogger(__name__)
 DEFAULT_PACK = "default"
 MAX_LISTED = 10
-MISSPELT_SHARE = 0.5  # of a known word in a vector, above which the vector's word is taken for its misspelling
 # A vector whose norm is so many times above the largest or below the smallest of the vocabulary is suspicious.
 NORM_MARGIN = 2.0
 
@@ -42,9 +49,9 @@ class BertramEmbeddingInjector(PreTrainedModel):
         model: Any encoder model with any head.
         tokenizer: Its tokenizer.
         vectors: Vectors, as [`WordVectors`] or a mapping from words to tensors.
-        mode: `"replace"` puts one vector in the place of the word's pieces; `"slash"` keeps the pieces and adds a slash
-            and the vector (Section 5.3 of the paper); `"auto"` replaces words that are taken for misspellings, by
-            `WordVectors.look_alikes`, and does the other for all else.
+        mode: `"slash"` keeps the word's pieces and adds a slash and the vector (Section 5.3 of the paper); `"replace"`
+            puts the vector in place of the pieces; `"auto"` replaces misspellings (`WordVectors.misspellings`) and
+            adds to all other words.
         freeze_embeddings: Whether the model's input embeddings are frozen, as in the paper; else vectors stop fitting.
         train_vectors: Whether the vectors themselves are trained.
         fine_tuned: Whether the model was fine-tuned, input embeddings included, from the one that the vectors are for.
@@ -55,7 +62,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
             or two words that the tokenizer cannot tell apart.
 
     Example:
-        >>> injector = BertramEmbeddingInjector(model, tokenizer, vectors, mode="slash")  # doctest: +SKIP
+        >>> injector = BertramEmbeddingInjector(model, tokenizer, vectors)  # doctest: +SKIP
         >>> batch = injector.tokenizer(["A kumquat."], return_tensors="pt")  # doctest: +SKIP
         >>> injector(**batch).logits  # doctest: +SKIP
     """
@@ -72,7 +79,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         vectors: WordVectors | Mapping[str, torch.Tensor],
-        mode: Mode = "replace",
+        mode: Mode = "auto",
         *,
         freeze_embeddings: bool = True,
         train_vectors: bool = False,
@@ -90,7 +97,6 @@ class BertramEmbeddingInjector(PreTrainedModel):
         self.mode = mode
         self.packs: dict[str, dict[str, int]] = {}  # for each pack the rows of its words
         self._details: dict[str, dict[str, Any]] = {}  # what else is known of the words of each pack
-        self._words: list[str] = []  # the word of each row
         self._index = WordIndex(ignore_case=is_uncased(tokenizer))
         self._special_tokens = {self._index.key(token) for token in tokenizer.all_special_tokens}
         self._fingerprint = None if fine_tuned else embedding_fingerprint(embedding.weight)
@@ -100,9 +106,9 @@ class BertramEmbeddingInjector(PreTrainedModel):
         self._norm_range = (norms.min().item() / NORM_MARGIN, norms.max().item() * NORM_MARGIN)
         self.plain_tokenizer = tokenizer
         first_id = max(embedding.num_embeddings, len(tokenizer))
-        self.tokenizer = splice_tokenizer(tokenizer, self._index, self._words, first_id, mode)
+        self.tokenizer = splice_tokenizer(tokenizer, self._index, [], first_id, mode)
         pack = self._check_pack(vectors)  # before the model is touched
-        model.set_input_embeddings(InjectedEmbedding(embedding, first_id, trainable=train_vectors))
+        InjectedEmbedding(model, first_id, trainable=train_vectors)  # sets itself into the model
         self.model = model
         if freeze_embeddings:
             embedding.weight.requires_grad_(False)
@@ -110,6 +116,11 @@ class BertramEmbeddingInjector(PreTrainedModel):
         self.register_load_state_dict_pre_hook(_restore_prefix)
         if len(pack):
             self._add_checked(pack, DEFAULT_PACK)
+
+    def __repr__(self) -> str:
+        packs = ", ".join(f"{name} ({len(rows):,})" for name, rows in self.packs.items()) or "none"
+        words = f"{len(self._index.rows):,} words"
+        return f"{type(self).__name__}({type(self.model).__name__}, mode={self.mode!r}, {words}, packs: {packs})"
 
     @property
     def table(self) -> InjectedEmbedding:
@@ -137,8 +148,6 @@ class BertramEmbeddingInjector(PreTrainedModel):
 
         A label that is an injected word, as a masked language model may get, cannot be predicted and is ignored.
         """
-        if labels is not None and input_ids is not None and labels.shape == input_ids.shape:
-            labels = ignore_injected_labels(labels, self.table.first_id)
         given = {
             "input_ids": input_ids,
             "attention_mask": attention_mask,
@@ -168,15 +177,9 @@ class BertramEmbeddingInjector(PreTrainedModel):
         self._add_checked(pack, name)
 
     def _add_checked(self, pack: WordVectors, name: str) -> None:
-        rows = {word: len(self._words) + row for row, word in enumerate(pack.words)}
-        self.packs[name] = rows
+        self.packs[name] = self.backend.add_words(pack.words, pack.misspellings())
         self._details[name] = {detail: getattr(pack, detail) for detail in ("encoder", *DETAILS)}
-        shares = {word: max(pack.look_alikes.get(word, {}).values(), default=0.0) for word in pack.words}
-        self.backend.in_place.update(row for word, row in rows.items() if shares[word] > MISSPELT_SHARE)
-        self._words += pack.words
         self.table.append(pack.embeddings)
-        for word, row in rows.items():
-            self._index.add(word, row)
 
     def remove_pack(self, name: str) -> None:
         """Takes a pack away; words that an earlier pack has too get its vector again.
@@ -248,22 +251,37 @@ class BertramEmbeddingInjector(PreTrainedModel):
     def bake(
         self, save_directory: str | os.PathLike, *, token_style: TokenStyle = "word"
     ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-        """Writes an ordinary checkpoint and tokenizer that need no bertram_hf, and returns both; see [`bake`]."""
-        model, tokenizer = bake(self, token_style=token_style)
+        """Writes an ordinary checkpoint and tokenizer that need no bertram_hf, and returns both; see [`bake`].
+
+        Raises:
+            ValueError: If the style is `"word"` and the mode is not replace, as no plain tokenizer can write a slash.
+        """
+        if self.mode != "replace" and token_style == "word":
+            raise ValueError(
+                f'A plain tokenizer cannot add "/ vector" to a word, so mode {self.mode} cannot be baked. Inject with '
+                'mode="replace" to bake, or pass token_style="released" and write the slash into the text.'
+            )
+        words = {self.backend.words[row]: row for row in self._index.rows.values()}
+        vectors = WordVectors(list(words), self.table.vectors.detach()[list(words.values())])
+        plain = copy.deepcopy(self.model)
+        plain.get_input_embeddings().uninstall(plain)
+        model, tokenizer = bake(plain, self.plain_tokenizer, vectors, token_style=token_style)
         model.save_pretrained(save_directory)
         tokenizer.save_pretrained(save_directory)
         return model, tokenizer
 
     def save_pretrained(self, save_directory: str | os.PathLike, **kwargs: Any) -> None:
-        """Saves the wrapped model as it would save itself, its tokenizer, and beside them the packs and settings.
+        """Saves the wrapped model, its tokenizer, and beside them the packs and settings.
 
-        Packs that an earlier save left in the folder, and that are no longer there, are deleted.
+        With bertram_hf imported, `AutoModel*`, `AutoTokenizer` and `pipeline` load the folder as well. Packs that an
+        earlier save left in the folder, and that are no longer there, are deleted.
         """
         if kwargs.pop("push_to_hub", False):
             raise ValueError("push_to_hub would upload the model without its packs. Use injector.push_to_hub(repo_id).")
         folder = Path(save_directory)
         earlier = InjectorSettings.load(folder).packs if (folder / SETTINGS_NAME).is_file() else []
         self.model.save_pretrained(folder, **kwargs)
+        mark_config(folder, type(self.model).__name__)
         self.tokenizer.save_pretrained(folder)
         fingerprint = embedding_fingerprint(self.table.weight)
         save_packs(folder, {name: self._pack(name, fingerprint) for name in self.packs}, earlier=earlier)
@@ -274,6 +292,8 @@ class BertramEmbeddingInjector(PreTrainedModel):
             train_vectors=self.table.trainable,
             freeze_embeddings=not self.table.weight.requires_grad,
             fine_tuned=fingerprint != self._fingerprint,
+            tokenizer_class=type(self.plain_tokenizer).__name__,
+            first_id=self.table.first_id,
         )
         settings.save(folder)
 
@@ -286,9 +306,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
         Raises:
             ValueError: If the folder holds no injector, or one of a model of another package.
         """
-        folder = Path(pretrained_model_name_or_path)
-        if not folder.is_dir():
-            folder = Path(snapshot_download(str(pretrained_model_name_or_path), **_hub_arguments(kwargs)))
+        folder = find_folder(pretrained_model_name_or_path, kwargs)
         name = InjectorSettings.load(folder).model_class
         model_class = getattr(transformers, name, None)
         if model_class is None:
@@ -296,8 +314,12 @@ class BertramEmbeddingInjector(PreTrainedModel):
                 f"{name} is no class of Transformers. Load the model with its own class, then: "
                 "bertram_hf.injection.inject_saved(folder, model, tokenizer)."
             )
+        if "config" not in kwargs:
+            for_weights = {name: kwargs.pop(name) for name in ("dtype", "quantization_config") if name in kwargs}
+            config, kwargs = AutoConfig.from_pretrained(folder, return_unused_kwargs=True, **kwargs)
+            kwargs |= for_weights | {"config": config.wrapped() if isinstance(config, InjectedConfig) else config}
         model = model_class.from_pretrained(folder, *model_args, **kwargs)
-        return inject_saved(folder, model, AutoTokenizer.from_pretrained(folder))
+        return inject_saved(folder, model, load_plain_tokenizer(folder))
 
     def push_to_hub(self, repo_id: str, *, private: bool | None = None, token: str | bool | None = None) -> str:
         """Uploads the whole, packs included, to a model repository on the Hub and returns its address."""
@@ -307,8 +329,11 @@ class BertramEmbeddingInjector(PreTrainedModel):
 def inject_saved(
     folder: str | os.PathLike, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 ) -> BertramEmbeddingInjector:
-    """Injects the packs that were saved in `folder` into a model that is already loaded."""
+    """Injects the packs that were saved in `folder` into a model that is already loaded, and its tokenizer."""
     folder = Path(folder)
+    if isinstance(tokenizer._tokenizer, SplicingBackend):  # as `AutoTokenizer` loads it from the folder
+        tokenizer = copy.copy(tokenizer)
+        tokenizer._tokenizer = tokenizer._tokenizer.rust
     settings = InjectorSettings.load(folder)
     injector = BertramEmbeddingInjector(
         model,
@@ -325,16 +350,23 @@ def inject_saved(
 
 
 def _strip_prefix(module: nn.Module, state_dict: dict[str, Any], prefix: str, metadata: Any) -> None:
-    """Names weights as the wrapped model does, so that checkpoints of the injector are checkpoints of the model."""
-    for key in [key for key in state_dict if key.startswith(f"{prefix}model.")]:
-        state_dict[prefix + key.removeprefix(f"{prefix}model.")] = state_dict.pop(key)
+    """Names weights as the wrapped model does, so that checkpoints of the injector are checkpoints of the model.
+
+    Inside of another module, such as a `PeftModel`, weights are named as that expects.
+    """
+    if prefix:
+        return
+    _rename(state_dict, {key: key.removeprefix("model.") for key in state_dict})
 
 
 def _restore_prefix(module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
     """Undoes `_strip_prefix` before weights are loaded."""
-    for key in [key for key in state_dict if key.startswith(prefix)]:
-        state_dict[f"{prefix}model.{key.removeprefix(prefix)}"] = state_dict.pop(key)
+    if prefix:
+        return
+    _rename(state_dict, {key: f"model.{key}" for key in state_dict})
 
 
-def _hub_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
-    return {name: kwargs[name] for name in ("revision", "token", "cache_dir", "local_files_only") if name in kwargs}
+def _rename(state_dict: dict[str, Any], names: Mapping[str, str]) -> None:
+    renamed = {names[key]: value for key, value in state_dict.items()}
+    state_dict.clear()
+    state_dict.update(renamed)

@@ -80,6 +80,6 @@ def find_answer_tokens(
 def ignore_injected_labels(labels: torch.Tensor, vocab_size: int) -> torch.Tensor:
     """Returns masked-language-model labels in which injected words, whose ids the head does not know, are ignored.
 
-    An injector's `forward` does this by itself; use it for a training loop of your own around the bare model.
+    Injected models do this by themselves; use it for a loss of your own.
     """
     return labels.masked_fill(labels >= vocab_size, IGNORED_LABEL)

@@ -19,7 +19,8 @@ class InjectionPolicy:
     Attributes:
         max_count: Words that occur more often keep their pieces.
         min_pieces: So do words with fewer pieces, unless one is the unknown token.
-        min_contexts: So do words whose vector was induced from fewer contexts.
+        min_contexts: So do words whose vector was induced from fewer contexts. Misspellings need none
+            (`WordVectors.misspellings`).
 
     Example:
         >>> policy = InjectionPolicy(max_count=100, min_pieces=2, min_contexts=1)
@@ -55,6 +56,7 @@ class InjectionPolicy:
         reader = PieceReader(tokenizer)
         index = WordIndex(ignore_case=lower_case)
         reasons = find_unusable(vectors.words, index, {index.key(token) for token in tokenizer.all_special_tokens})
+        misspellings = vectors.misspellings()
         normalized = [normalize_spelling(word, lower_case) for word in vectors.words]
         for word, key, pieces in zip(vectors.words, normalized, reader.split(normalized), strict=True):
             if word in reasons:
@@ -64,6 +66,6 @@ class InjectionPolicy:
                 reasons[word] = f"occurs {count} times, more than {self.max_count}"
             elif self.min_pieces is not None and not reader.breaks_up(pieces, self.min_pieces):
                 reasons[word] = f"{count_noun(len(pieces), 'piece')}, fewer than {self.min_pieces}"
-            elif num_contexts < self.min_contexts:
+            elif num_contexts < self.min_contexts and word not in misspellings:
                 reasons[word] = f"{count_noun(num_contexts, 'context')}, fewer than {self.min_contexts}"
         return vectors.select(word for word in vectors.words if word not in reasons), reasons

@@ -8,8 +8,10 @@ from typing import Any
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
+from transformers import PreTrainedConfig
 
 from ..induction.word_vectors import WordVectors
+from .configuration import InjectedConfig
 from .injector import BertramEmbeddingInjector, inject_saved
 from .saving import InjectorSettings
 from .tokenizer import Mode
@@ -55,13 +57,18 @@ class InjectedTransformer(Transformer):
         transformer._install(inject_saved(folder, transformer.model, transformer.processor))
         return transformer
 
+    def _load_config(self, *args: Any, **kwargs: Any) -> tuple[PreTrainedConfig, bool]:
+        """Returns the encoder's own configuration, so that the encoder is loaded without an injector around it."""
+        config, is_peft_model = super()._load_config(*args, **kwargs)
+        return config.wrapped() if isinstance(config, InjectedConfig) else config, is_peft_model
+
     def _install(self, injector: BertramEmbeddingInjector) -> None:
         self._injector = [injector]  # in a list, so that it is no submodule: it holds the encoder a second time
         self.processor = injector.tokenizer
 
 
 def inject_sentence_transformer(
-    model: SentenceTransformer, vectors: WordVectors | Mapping[str, torch.Tensor], mode: Mode = "replace"
+    model: SentenceTransformer, vectors: WordVectors | Mapping[str, torch.Tensor], mode: Mode = "auto"
 ) -> SentenceTransformer:
     """Returns a copy of a sentence-transformers model that represents rare words by their vectors.
 

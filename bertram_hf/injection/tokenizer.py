@@ -6,13 +6,15 @@ from `first_id` on are rows of the injector's table.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from pathlib import Path
 from typing import Any
 
 from tokenizers import AddedToken, Encoding, Tokenizer
 from transformers import PreTrainedTokenizerBase
 
 from ..utils.names import MODES, Mode
+from .configuration import mark_tokenizer
 from .encoding import (
     SplicedEncoding,
     Templates,
@@ -90,6 +92,22 @@ class SplicingBackend:
                 setattr(tokenizer, name, value)
         else:
             super().__setattr__(name, value)
+
+    def add_words(self, words: Sequence[str], in_place: Container[str]) -> dict[str, int]:
+        """Adds words, some of which mode auto replaces (`in_place`), and returns their rows, which are new ones."""
+        rows = {word: len(self.words) + row for row, word in enumerate(words)}
+        self.in_place.update(row for word, row in rows.items() if word in in_place)
+        self.words += words
+        for word, row in rows.items():
+            self.index.add(word, row)
+        return rows
+
+    def save(self, path: str, pretty: bool = True) -> None:
+        """Writes tokenizer.json, and into tokenizer_config.json beside it that words are spliced."""
+        self.rust.save(path, pretty)
+        config = Path(path).with_name(Path(path).name.replace("tokenizer.json", "tokenizer_config.json"))
+        if config.is_file():  # as `save_pretrained` writes it first
+            mark_tokenizer(config)
 
     def id_to_token(self, token_id: int) -> str | None:
         """Returns a token, or the word of a spliced vector."""

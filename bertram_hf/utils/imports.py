@@ -1,15 +1,15 @@
 """Imports: what to install if a package is missing, and what to do once a module is there."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-PACKAGE = f"{__name__.partition('.')[0]}."
 # Modules of packages that are not always installed, and the extra of pyproject.toml that brings them.
 EXTRAS = {
     **dict.fromkeys(("datatrove", "loguru", "pyarrow", "xxhash"), "corpus"),
@@ -45,20 +45,36 @@ def needs_extra(extra: str, what: str) -> Iterator[None]:
         ) from error
 
 
+def import_lazily(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+    """Returns a `__getattr__` for a package that imports its public names when they are first used.
+
+    Args:
+        package: The package's `__name__`.
+        modules: Its modules, each with the names that it gives to the package.
+
+    Example:
+        >>> import_lazily("json", {"decoder": ["JSONDecodeError"]})("JSONDecodeError").__name__
+        'JSONDecodeError'
+    """
+    module_of = {name: module for module, names in modules.items() for name in names}
+
+    def get(name: str) -> Any:
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f".{module_of[name]}", package), name)
+
+    return get
+
+
 def when_imported(module: str, act: Callable[[ModuleType], None]) -> None:
     """Calls `act` with a module as soon as it is imported by anybody; at once if it is there already.
-
-    While modules of this package are being imported, which may be what imports the other one, `act` waits for them: so
-    it can import them itself.
 
     Example:
         >>> when_imported("json", lambda module: print(module.__name__))
         json
     """
-    if not any(isinstance(finder, _OwnImports) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _OwnImports())
     if module in sys.modules:
-        _act_when_whole(lambda: act(sys.modules[module]))
+        act(sys.modules[module])
     else:
         sys.meta_path.insert(0, _ImportWatcher(module, act))
 
@@ -80,42 +96,7 @@ class _ImportWatcher(MetaPathFinder):
 
             def execute_and_act(module: ModuleType) -> None:
                 execute(module)
-                _act_when_whole(lambda: self.act(module))
+                self.act(module)
 
             spec.loader.exec_module = execute_and_act  # type: ignore[method-assign]
         return spec
-
-
-class _OwnImports(MetaPathFinder):
-    """Finds this package's modules as Python would without it, and knows how many of them are being executed."""
-
-    num_executing = 0
-    waiting: list[Callable[[], None]] = []
-
-    def find_spec(self, fullname: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Returns the module's own spec, whose loader lets those act in the end that wait for it."""
-        if not fullname.startswith(PACKAGE):
-            return None
-        spec = PathFinder.find_spec(fullname, path)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def execute_and_act(module: ModuleType) -> None:
-                _OwnImports.num_executing += 1
-                try:
-                    execute(module)
-                finally:
-                    _OwnImports.num_executing -= 1
-                while not self.num_executing and self.waiting:
-                    self.waiting.pop(0)()
-
-            spec.loader.exec_module = execute_and_act  # type: ignore[method-assign]
-        return spec
-
-
-def _act_when_whole(act: Callable[[], None]) -> None:
-    """Acts as soon as no module of this package is half imported."""
-    if _OwnImports.num_executing:
-        _OwnImports.waiting.append(act)
-    else:
-        act()

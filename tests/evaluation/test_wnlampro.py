@@ -283,7 +283,7 @@ def test_injected_keywords_change_the_answers_and_are_counted(make_masked_lm, ca
     entries = [make_entry("kumquat"), make_entry("quokka", "cohyponym"), make_entry("tower", count=500)]
     alone = evaluate_wnlampro(model, tokenizer, entries)
     vector = model.get_input_embeddings().weight.detach()[tokenizer.convert_tokens_to_ids("bridge")]
-    injector = BertramEmbeddingInjector(model, tokenizer, {"kumquat": vector, "quokka": vector})
+    injector = BertramEmbeddingInjector(model, tokenizer, {"kumquat": vector, "quokka": vector}, mode="replace")
     scores = evaluate_wnlampro(injector, injector.tokenizer, entries)
     assert scores.num_injected == 2
     assert scores.bands["frequent"] == alone.bands["frequent"]

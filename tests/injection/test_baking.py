@@ -8,7 +8,7 @@ import torch
 from support.tiny_models import ORIGINAL
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertTokenizer
 
-from bertram_hf import BertramEmbeddingInjector
+from bertram_hf import BertramEmbeddingInjector, bake
 
 TEXTS = [
     "the kumquat, a small Tree and (resigntaion)",
@@ -102,14 +102,32 @@ def test_released_style_wants_the_token_in_the_text(make_masked, tmp_path, famil
         torch.testing.assert_close(logits, injector(**spliced).logits, atol=1e-5, rtol=1e-4)
 
 
-def test_slash_cannot_be_baked_into_raw_text(make_masked, tmp_path):
-    with pytest.raises(ValueError, match="mode slash cannot be baked"):
-        make_masked(mode="slash").bake(tmp_path)
+@pytest.mark.parametrize("mode", ["slash", "auto"])
+def test_only_replace_can_be_baked_into_raw_text(make_masked, tmp_path, mode):
+    with pytest.raises(ValueError, match=f'mode {mode} cannot be baked. Inject with mode="replace" to bake, or pass'):
+        make_masked(mode=mode).bake(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("as_mapping", [True, False])
+def test_vectors_are_baked_into_a_plain_model_without_an_injector(make_masked, tmp_path, as_mapping):
+    injector = make_masked()
+    vectors = injector.pack()
+    expected, _ = injector.bake(tmp_path)
+    plain, tokenizer = injector.remove(), injector.plain_tokenizer
+    before = {name: value.clone() for name, value in plain.state_dict().items()}
+    given = {word: vectors[word] for word in vectors} if as_mapping else vectors
+    baked, baked_tokenizer = bake(plain, tokenizer, given)
+    batch = baked_tokenizer(TEXTS, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        assert torch.equal(baked(**batch).logits, expected(**batch).logits)
+    assert baked_tokenizer.tokenize("kumquat") == ["kumquat"] != tokenizer.tokenize("kumquat")
+    assert all(torch.equal(value, before[name]) for name, value in plain.state_dict().items())
 
 
 def test_words_that_lose_their_accents_are_named(make_encoder, gapless_tokenizer, tmp_path):
     vectors = {word: torch.ones(32) * 0.1 for word in ("rosé", "kumquat", "한국", "C++")}
-    injector = BertramEmbeddingInjector(make_encoder("bert"), gapless_tokenizer, vectors)
+    injector = BertramEmbeddingInjector(make_encoder("bert"), gapless_tokenizer, vectors, mode="replace")
     with pytest.raises(
         ValueError, match=r"1 words are other words to the tokenizer.*'rosé' is 'rose'\. Leave them out"
     ):
@@ -120,7 +138,7 @@ def test_words_without_spaces_are_baked_where_they_are_found(make_encoder, rober
     encoder = make_encoder("roberta", vocab_size=len(roberta_tokenizer))
     size = encoder.get_input_embeddings().weight.shape[1]
     words = {word: torch.randn(size) for word in ("金桔", "橙abc", "abc金")}
-    injector = BertramEmbeddingInjector(encoder, roberta_tokenizer, words)
+    injector = BertramEmbeddingInjector(encoder, roberta_tokenizer, words, mode="replace")
     injector.bake(tmp_path)
     baked = AutoTokenizer.from_pretrained(tmp_path)
     texts = ["我喜欢金桔的味道", "金桔abc", "橙abcdef", "xabc金的", "a 橙abc b"]
@@ -140,6 +158,6 @@ def test_removed_packs_are_not_baked(make_masked, tmp_path):
 
 def test_words_that_cannot_become_tokens_are_named(make_encoder, bert_tokenizer, gapless_tokenizer, tmp_path):
     for tokenizer, word in ((gapless_tokenizer, "tree"), (bert_tokenizer, "kumquat")):  # known, and a gap in the ids
-        injector = BertramEmbeddingInjector(make_encoder(), tokenizer, {word: torch.zeros(32)})
+        injector = BertramEmbeddingInjector(make_encoder(), tokenizer, {word: torch.zeros(32)}, mode="replace")
         with pytest.raises(ValueError, match=f"1 words cannot become new tokens.*{word!r}"):
             injector.bake(tmp_path)

@@ -1,5 +1,7 @@
 import copy
+import inspect
 import os
+import pickle
 import socket
 import subprocess
 import sys
@@ -18,9 +20,17 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     AutoTokenizer,
+    DataCollatorForLanguageModeling,
 )
 
-from bertram_hf import BertramEmbeddingInjector, WordVectors, embedding_fingerprint, induce_vectors
+from bertram_hf import (
+    BertramEmbeddingInjector,
+    WordVectors,
+    embedding_fingerprint,
+    ignore_injected_labels,
+    induce_vectors,
+)
+from bertram_hf.injection import inject_sentence_transformer
 
 HEADS = {
     "base": AutoModel,
@@ -167,6 +177,29 @@ def test_labels_that_are_injected_words_are_ignored(make_injector):
     assert loss.item() == pytest.approx(injector.model(**batch, labels=labels).loss.item())
 
 
+@pytest.mark.parametrize("call", ["bare", "positional", "compiled", "pickled", "copied"])
+def test_the_bare_model_takes_the_labels_of_a_collator(make_injector, call):
+    injector, _, _ = make_injector(head="masked")
+    torch.manual_seed(0)
+    features = [injector.tokenizer(TEXT) for _ in range(8)]
+    batch = DataCollatorForLanguageModeling(injector.tokenizer, mlm_probability=0.5)(features)
+    vocab_size = injector.table.first_id
+    assert batch["labels"].max() >= vocab_size
+    expected = injector(**batch | {"labels": ignore_injected_labels(batch["labels"], vocab_size)}).loss
+    model = {
+        "compiled": lambda model: torch.compile(model, backend="aot_eager", fullgraph=True),
+        "pickled": lambda model: pickle.loads(pickle.dumps(model)),
+        "copied": copy.deepcopy,
+    }.get(call, lambda model: model)(injector.model)
+    ids = (batch.pop("input_ids"),) if call == "positional" else ()
+    torch.testing.assert_close(model(*ids, **batch).loss, expected)
+    if call == "copied":  # the copy's hook is its own
+        model.get_input_embeddings().uninstall(model)
+        assert not model._forward_pre_hooks
+    assert len(injector.model._forward_pre_hooks) == 1
+    assert not injector.remove()._forward_pre_hooks
+
+
 def test_embeddings_are_frozen_and_vectors_trained_on_request(make_injector):
     injector, _, _ = make_injector(head="sequence")
     injector(**injector.tokenizer(TEXT, return_tensors="pt"), labels=torch.tensor([1])).loss.backward()
@@ -176,6 +209,18 @@ def test_embeddings_are_frozen_and_vectors_trained_on_request(make_injector):
     assert injector.table.vectors.grad[0].abs().sum() > 0
     assert injector.table.vectors.grad[1].abs().sum() == 0
     assert injector.table.weight.grad.abs().sum() > 0
+
+
+def test_mode_is_auto_by_default_and_printing_says_it_with_words_and_packs(make_injector, bert_tokenizer):
+    injector = make_injector(head="sequence")[0]
+    size = injector.table.embedding_dim
+    injector = BertramEmbeddingInjector(injector.remove(), bert_tokenizer, {"kumquat": torch.zeros(size)})
+    injector.add({"kumquat": torch.zeros(size), "quokka": torch.zeros(size)}, "animals")
+    assert injector.mode == injector.backend.mode == "auto"
+    assert str(injector) == (
+        "BertramEmbeddingInjector(BertForSequenceClassification, mode='auto', 2 words, packs: default (1), animals (2))"
+    )
+    assert inspect.signature(inject_sentence_transformer).parameters["mode"].default == "auto"
 
 
 def test_packs_can_be_added_swapped_removed_and_switched_off(make_injector):

@@ -45,7 +45,7 @@ def test_pipelines_use_the_vectors_and_leave_other_texts_alone(make_encoder, ber
 def test_entities_have_the_characters_of_the_word(make_encoder, bert_tokenizer):
     torch.manual_seed(0)
     model = AutoModelForTokenClassification.from_config(make_encoder("bert").config)
-    injector = BertramEmbeddingInjector(model, bert_tokenizer, {"kumquat": torch.randn(32)})
+    injector = BertramEmbeddingInjector(model, bert_tokenizer, {"kumquat": torch.randn(32)}, mode="replace")
     text = "the old kumquat, here"
     entities = pipeline("token-classification", model=injector.model, tokenizer=injector.tokenizer)(text)
     spans = [(entity["start"], entity["end"]) for entity in entities]

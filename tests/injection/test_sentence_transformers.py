@@ -78,7 +78,7 @@ def test_the_given_model_stays_as_it_is(make_model):
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_a_word_with_the_vector_of_another_embeds_as_the_other(make_model, family):
     model = make_model(family)
-    injected = inject_sentence_transformer(model, {"kumquat": vector_of(model, "garden")})
+    injected = inject_sentence_transformer(model, {"kumquat": vector_of(model, "garden")}, mode="replace")
     expected = model.encode(["the garden, a small tree", "a garden in the town"])
     assert np.array_equal(injected.encode(["the kumquat, a small tree", "a kumquat in the town"]), expected)
 
@@ -129,7 +129,7 @@ def test_reloaded_model_embeds_the_same(make_model, tmp_path, mode):
 
 def test_packs_can_be_added_removed_and_switched_off(make_model):
     model = make_model()
-    injected = inject_sentence_transformer(model, {})
+    injected = inject_sentence_transformer(model, {}, mode="replace")
     assert np.array_equal(injected.encode(TEXTS), model.encode(TEXTS))
     injected[0].injector.add({"kumquat": vector_of(model, "garden")}, "fruit")
     assert np.array_equal(injected.encode("a kumquat"), model.encode("a garden"))
@@ -164,7 +164,7 @@ def test_the_length_of_a_prompt_counts_its_vectors(make_model):
     vectors = {"kumquat": vector_of(model, "garden")}
     expected = model.encode("a tree", prompt="the garden: ")
     model.encode("a tree", prompt="the kumquat: ")  # the model remembers the length
-    injected = inject_sentence_transformer(model, vectors)
+    injected = inject_sentence_transformer(model, vectors, mode="replace")
     assert np.array_equal(injected.encode("a tree", prompt="the kumquat: "), expected)
 
 
@@ -184,7 +184,7 @@ def test_models_that_cannot_be_injected_into_are_refused(make_model, bert_tokeni
 
 
 def test_a_real_model_embeds_other_texts_bit_for_bit_as_before(minilm):
-    injected = inject_sentence_transformer(minilm, {"drizzle": vector_of(minilm, "rain")})
+    injected = inject_sentence_transformer(minilm, {"drizzle": vector_of(minilm, "rain")}, mode="replace")
     plain = ["It was a dark night.", "The quick brown fox jumps over the lazy dog, twice.", "x " * 400]
     assert np.array_equal(injected.encode(plain), minilm.encode(plain))
     assert np.array_equal(injected.encode("Drizzle, all day."), minilm.encode("Rain, all day."))

@@ -328,13 +328,14 @@ def test_tokens_and_text_come_back(plain):
     assert len(tokenizer) == len(plain)
 
 
-def test_the_tokenizer_can_be_pickled_and_saved_as_a_plain_one(plain, tmp_path):
+def test_the_tokenizer_can_be_pickled_and_does_not_become_a_plain_one_when_it_is_saved(plain, tmp_path):
     tokenizer = splice(plain, "slash")
     text = "a kumquat tree"
     assert pickle.loads(pickle.dumps(tokenizer))(text) == tokenizer(text)
     tokenizer.save_pretrained(tmp_path)
     assert type(tokenizer) is type(plain)
-    assert AutoTokenizer.from_pretrained(tmp_path)(text)["input_ids"] == plain(text)["input_ids"]
+    with pytest.raises(ValueError, match=r"holds no injector: .* Save the whole with injector\.save_pretrained"):
+        AutoTokenizer.from_pretrained(tmp_path)
 
 
 def test_the_given_tokenizer_is_left_alone(plain):

@@ -192,8 +192,9 @@ def test_pairs_of_texts_are_classified_as_one_at_a_time(bert_tokenizer):
     # The vector of a token, given to the rare word, is as good as that token in both texts.
     embeddings = model.get_input_embeddings().weight.detach()
     vector = embeddings[[bert_tokenizer.convert_tokens_to_ids("bridge")]].clone()
+    vectors = WordVectors(["kumquat"], vector)
     injected = evaluate_rarified(
-        model, bert_tokenizer, Dataset.from_dict(columns), WordVectors(["kumquat"], vector), max_length=64
+        model, bert_tokenizer, Dataset.from_dict(columns), vectors, mode="replace", max_length=64
     )
     renamed = [[text.replace("kumquat", "bridge") for text in side] for side in (texts, pairs)]
     assert injected.tolist() == (predict_labels(model, bert_tokenizer, *renamed, max_length=64) == labels).tolist()

@@ -256,6 +256,17 @@ def test_policy_keeps_what_is_known_of_the_selected_words(vectors, bert_tokenize
     assert set(selected.context_weights) == set(selected.words)
 
 
+def test_policy_asks_misspellings_for_no_contexts(vectors, bert_tokenizer):
+    vectors.look_alikes["quokka"] = {"quota": 0.51, "quack": 0.1}
+    assert vectors.misspellings() == {"quokka"}
+    selected, reasons = InjectionPolicy(min_contexts=1).select(vectors, bert_tokenizer)
+    assert "quokka" in selected
+    assert reasons == {}
+    vectors.look_alikes["quokka"]["quota"] = 0.5  # no more than half of it
+    assert vectors.misspellings() == set()
+    assert "quokka" in InjectionPolicy(min_contexts=1).select(vectors, bert_tokenizer)[1]
+
+
 def test_policy_never_leaves_the_unknown_token(bert_tokenizer):
     unknown = WordVectors(["ΨΨΨ"], torch.ones(1, 3))
     assert InjectionPolicy(min_pieces=2).select(unknown, bert_tokenizer)[0].words == ["ΨΨΨ"]
