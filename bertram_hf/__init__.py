@@ -4,7 +4,9 @@ Names are imported when they are first used, and the Auto classes learn of BERTR
 `import bertram_hf` costs next to nothing.
 """
 
+from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from .utils.imports import when_imported
@@ -88,26 +90,36 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _register_config(auto: Any) -> None:
+def _register_config(configuration: Any) -> None:
+    from transformers import AutoConfig
+
+    AutoConfig.register(configuration.BertramConfig.model_type, configuration.BertramConfig, exist_ok=True)
+
+
+def _register_model(modeling: Any) -> None:
+    from transformers import AutoModel
+
+    AutoModel.register(modeling.BertramModel.config_class, modeling.BertramModel, exist_ok=True)
+
+
+def _register_processor(processing: Any) -> None:
+    from transformers import AutoProcessor
+
     from .configuration_bertram import BertramConfig
 
-    auto.AutoConfig.register(BertramConfig.model_type, BertramConfig, exist_ok=True)
+    AutoProcessor.register(BertramConfig, processing.BertramProcessor, exist_ok=True)
 
 
-def _register_model(auto: Any) -> None:
-    from .configuration_bertram import BertramConfig
-    from .modeling_bertram import BertramModel
+def _connect(auto: str, own: str, register: Callable[[Any], None]) -> None:
+    """Registers our module once it is complete; whoever imports the Auto class imports our module too."""
 
-    auto.AutoModel.register(BertramConfig, BertramModel, exist_ok=True)
+    def import_own(_: ModuleType) -> None:
+        import_module(f".{own}", __name__)
 
-
-def _register_processor(auto: Any) -> None:
-    from .configuration_bertram import BertramConfig
-    from .processing_bertram import BertramProcessor
-
-    auto.AutoProcessor.register(BertramConfig, BertramProcessor, exist_ok=True)
+    when_imported(f"{__name__}.{own}", register)
+    when_imported(f"transformers.models.auto.{auto}", import_own)
 
 
-when_imported("transformers.models.auto.configuration_auto", _register_config)
-when_imported("transformers.models.auto.modeling_auto", _register_model)
-when_imported("transformers.models.auto.processing_auto", _register_processor)
+_connect("configuration_auto", "configuration_bertram", _register_config)
+_connect("modeling_auto", "modeling_bertram", _register_model)
+_connect("processing_auto", "processing_bertram", _register_processor)
