@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..configuration_bertram import REQUIRED_FIELDS, read_json_file
-from ..induction.word_vectors import METADATA_NAME, VECTORS_NAME
+from ..induction.word_vectors import METADATA_NAME, VECTORS_NAME, read_metadata
 from ..injection.saving import PACKS_FOLDER, InjectorSettings
 from ..tokenization_form import FORM_VOCAB_NAME, FormTokenizer
 from ..utils.files import read_json
@@ -94,7 +94,7 @@ def describe_processor(folder: Path, name: str, base_model: str | None) -> Descr
 
 def describe_words(folder: Path, name: str, base_model: str | None) -> Description:
     """Describes word vectors."""
-    words = read_json(folder / METADATA_NAME)
+    words = read_metadata(folder / METADATA_NAME)
     facts = {
         "name": _quote(name),
         "num_words": f"{len(words['words']):,}",
@@ -113,7 +113,7 @@ def describe_words(folder: Path, name: str, base_model: str | None) -> Descripti
 def describe_injected(folder: Path, name: str, base_model: str | None) -> Description:
     """Describes an injected model."""
     settings = InjectorSettings.load(folder)
-    packs = {pack: read_json(folder / PACKS_FOLDER / pack / METADATA_NAME)["words"] for pack in settings.packs}
+    packs = {pack: read_metadata(folder / PACKS_FOLDER / pack / METADATA_NAME)["words"] for pack in settings.packs}
     words = list(dict.fromkeys(word for pack in packs.values() for word in pack))
     facts = {"name": _quote(name), "model_class": settings.model_class, "num_words": f"{len(words):,}"}
     details = {

@@ -444,3 +444,13 @@ def test_a_device_that_is_not_here_is_one_line(model_folder, tmp_path, capsys):
     capsys.readouterr()
     assert main(["induce", model_folder, words, str(tmp_path / "out"), "--device", "cuda:99"]) == 1
     assert "Expected a device that is here, cpu" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", ['{"format": 1}', '{"format": 1, "words": 3}', "{", "[" * 100_000])
+def test_a_card_of_damaged_vectors_is_one_line(tmp_path, capsys, content):
+    WordVectors.from_dict({"kumquat": [1.0]}).save_pretrained(tmp_path)
+    (tmp_path / "word_vectors.json").write_text(content)
+    assert main(["card", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert "word_vectors.json" in err
+    assert err.count("\n") == 1

@@ -330,6 +330,8 @@ def test_corpus_in_another_case_is_refused(encoder_folder, tmp_path, capsys):
     build_corpus(str(tmp_path / "corpus.txt"), tmp_path / "cased", lower_case=False, min_count=5, show_progress=False)
     assert main(["train", str(path), "--set", f"corpora=[{{folder: {tmp_path / 'cased'}}}]"]) == 1
     assert "was built without --lower-case; this encoder reads words in lower case" in capsys.readouterr().err
+    assert main(["train", str(path), "--set", f"heldout.corpus={{folder: {tmp_path / 'cased'}}}"]) == 1
+    assert "was built without --lower-case; this encoder reads words in lower case" in capsys.readouterr().err
 
 
 def test_last_stage_teaches_which_words_are_misspellings(tmp_path, encoder_folder, capsys):
