@@ -21,10 +21,10 @@ from bertram_hf.corpus.contexts import CorpusSource
 from bertram_hf.evaluation.rarified import evaluate_rarified, predict_labels
 from bertram_hf.evaluation.statistics import sign_test
 from bertram_hf.rarification.substitutions import Substitutions
-from bertram_hf.reproduction.rarified import RarifiedEvaluation
+from bertram_hf.reproduction.rarified import RarifiedBenchmark
 from bertram_hf.reproduction.rarified_tables import RarifiedAnswers, write_accuracies
 from bertram_hf.reproduction.recipe import EvaluatedSystem, EvaluationRecipe, RarifiedTask
-from bertram_hf.reproduction.runner import Reproduction
+from bertram_hf.reproduction.resources import Resources
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +206,7 @@ def test_capitalised_rare_word_of_a_cased_encoder_has_contexts(make_encoder, rob
     fields = {"systems": [EvaluatedSystem("plain", "plain")], "output": str(tmp_path), "work": str(tmp_path / "work")}
     corpora = [CorpusSource(inputs=[str(tmp_path / "text.txt")], options={"unit": "line"})]
     recipe = EvaluationRecipe(encoder=str(tmp_path / "encoder"), corpora=corpora, **fields)
-    evaluation = RarifiedEvaluation(Reproduction(recipe, show_progress=False), RarifiedTask("news"))
+    evaluation = RarifiedBenchmark(Resources(recipe, show_progress=False), RarifiedTask("news"))
     evaluation.substitutions = Substitutions([("laundry", "washables", "wordnet")])
     replaced = [[{"substitute": word}] for word in ("washables", "Washables", "WASHABLES")]
     found = evaluation.contexts_for(Dataset.from_dict({"replaced": replaced}), indomain=False)

@@ -17,8 +17,8 @@ from bertram_hf.reproduction import figures as figures
 from bertram_hf.reproduction.curves import write_curves
 from bertram_hf.reproduction.figures import Point, draw_lines
 from bertram_hf.reproduction.recipe import EvaluationRecipe
+from bertram_hf.reproduction.resources import Resources
 from bertram_hf.reproduction.rows import ResultRows, file_name, fingerprint
-from bertram_hf.reproduction.runner import Reproduction
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +207,7 @@ def test_zero_contexts_stand_left_of_one(tmp_path, monkeypatch):
 
 
 def test_trained_models_serve_all_tasks(recipe):
-    run = Reproduction(EvaluationRecipe.load(recipe), systems=["BERTRAM-shallow"], seeds=[0], show_progress=False)
+    run = Resources(EvaluationRecipe.load(recipe), systems=["BERTRAM-shallow"], seeds=[0], show_progress=False)
     ((system, seed),) = run.runs()
     assert (system.name, seed) == ("BERTRAM-shallow", 0)
     model = run.model_of(system, seed)
@@ -217,7 +217,7 @@ def test_trained_models_serve_all_tasks(recipe):
     )
     assert run.describe_model(system, 0) != run.describe_model(system, 1)
     longer = EvaluationRecipe.load(recipe, {"training": str(write_longer(recipe))})
-    assert Reproduction(longer, systems=["BERTRAM-shallow"]).describe_model(system, 0) != run.describe_model(system, 0)
+    assert Resources(longer, systems=["BERTRAM-shallow"]).describe_model(system, 0) != run.describe_model(system, 0)
 
 
 def write_longer(recipe):

@@ -13,8 +13,8 @@ from transformers import AutoModelForMaskedLM
 from bertram_hf.cli import main
 from bertram_hf.evaluation.wnlampro import parse_entry
 from bertram_hf.reproduction.recipe import EvaluationRecipe
-from bertram_hf.reproduction.runner import Reproduction
-from bertram_hf.reproduction.wnlampro import WnlamproEvaluation, average_ranks, compare_ranks
+from bertram_hf.reproduction.resources import Resources
+from bertram_hf.reproduction.wnlampro import WnlamproBenchmark, average_ranks, compare_ranks
 
 PROBE = """a\ttest\tkumquat (n,2.10,3)\thypernym\triver (n,5.00,900)
 b\ttest\tquokka (n,1.90,5)\tcohyponym\tlake (n,4.80,700)\ttown (n,5.10,800)
@@ -124,8 +124,8 @@ def test_probe_is_built_from_wordnet_and_the_corpora(recipe, tmp_path):
     assert built["command"] == f"bertram reproduce {path} --only wnlampro"
     shutil.copytree(tmp_path / "wordnet", tmp_path / "another")
     changed = {"wnlampro": fields["wnlampro"] | {"wordnet": str(tmp_path / "another")}}
-    run = Reproduction(EvaluationRecipe.load(path, changed), show_progress=False)
-    assert WnlamproEvaluation(run, run.recipe.wnlampro).entries
+    run = Resources(EvaluationRecipe.load(path, changed), show_progress=False)
+    assert WnlamproBenchmark(run, run.recipe.wnlampro).entries
     (rebuilt,) = read_rows(tmp_path / "results" / "wnlampro" / "probe").values()
     assert rebuilt["fingerprint"] != built["fingerprint"]
 
