@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..corpus.contexts import CorpusSource
+from ..corpus.settings import CorpusSource
 from ..evaluation.wnlampro import BANDS
 from ..injection.tokenizer import Mode, check_mode
 from ..utils.settings import load_settings

@@ -14,7 +14,8 @@ from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTo
 
 from ..configuration_bertram import PRESETS
 from ..corpus.build import read_counts
-from ..corpus.contexts import CorpusContexts, CorpusSource, build_source
+from ..corpus.contexts import CorpusContexts, build_source
+from ..corpus.settings import CorpusSource
 from ..processing_context import is_uncased
 from ..training.recipe import Recipe
 from ..training.run import train_recipe

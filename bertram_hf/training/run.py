@@ -32,7 +32,7 @@ from .look_alikes import FITTING_VERSION, fit_look_alikes
 from .recipe import LookAlikeSettings, Recipe, StageSettings
 from .record import SystemWriter
 from .ridge import start_from_ridge
-from .stage import read_record, train_stage, write_record
+from .stage import check_trainer_fields, read_record, train_stage, write_record
 from .trainer import heldout_batches
 
 logger = logging.getLogger(__name__)
@@ -64,6 +64,7 @@ class TrainingRun:
     """The work on one recipe; see `train_recipe`."""
 
     def __init__(self, recipe: Recipe, *, command: str | None = None, show_progress: bool = True) -> None:
+        check_trainer_fields(recipe)
         self.recipe, self.command = recipe, command
         self.output = Path(recipe.output)
         self.process = join_processes()

@@ -102,7 +102,10 @@ def test_one_row_can_be_made_alone(recipe, tmp_path):
         (["--set", "similarity.number=3"], "there is no field similarity.number. Fields: pairs, corpus"),
         (["--set", "systems=[{name: a, model: pieces}, {name: a, model: pieces}]"], "got 'a' and 'a'"),
         (["--set", "systems=[{name: BERT, model: pieces}, {name: BERT+, model: pieces}]"], "got 'BERT' and 'BERT\\+'"),
-        (["--set", "systems=[{name: a, model: pieces, mode: add}]"], "mode must be one of .*auto; got 'add'"),
+        (
+            ["--set", "systems=[{name: a, model: pieces, mode: add}]"],
+            r"mode: expected one of .*'auto'; got 'add'",
+        ),
         (["--set", "systems=[{name: a}]"], r"systems\[0\] needs the fields model"),
     ],
 )
