@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,9 +28,9 @@ from ..utils.hashing import describe_files
 from ..words.splitting import split_words
 from .intrinsic import misspell_contexts
 from .rarified_tables import RarifiedAnswers
-from .recipe import EvaluatedSystem, RarifiedTask
+from .recipe import TEXTS, EvaluatedSystem, RarifiedTask
 from .resources import Resources
-from .rows import ResultRows, file_name
+from .rows import file_name
 from .systems import ORIGINAL, PLAIN, name_model
 
 SUMMARY_NAME = "rarification.json"
@@ -49,6 +48,7 @@ class RarifiedBenchmark:
     def __init__(self, resources: Resources, task: RarifiedTask) -> None:
         self.resources, self.task = resources, task
         self.folder = resources.work / "rarified" / file_name(task.name)
+        self.rows = resources.rows_of(task.name, items=True)
         self._made: dict[int, tuple[PreTrainedModel, Dataset]] = {}  # of the seed at work
         self._induced: dict[tuple[int, str, bool], tuple[WordVectors, dict[str, int]]] = {}
 
@@ -172,32 +172,29 @@ class RarifiedBenchmark:
                         found[word].append(text)
         return found
 
-    def evaluate(self, rows: ResultRows) -> None:
+    def evaluate(self) -> None:
         """Lets the chosen systems answer on the rarified set of each chosen seed, as far as they have not yet.
 
         Raises:
             ValueError: If a system has answered on another set of the same seed, made elsewhere.
         """
-        described = self._describing(rows)
         for seed in self.resources.seeds:
             options = ["--seed", str(seed)]
-            texts = described.make("texts", seed, self._settings, partial(self._describe, seed), options=options)
+            texts = self.rows.make(TEXTS, seed, self._settings, partial(self._describe, seed), options=options)
             for system in self.resources.systems:
                 depends_on = self._depends_on(system, seed)
-                row = rows.make(system.name, seed, depends_on, partial(self._classify, seed, system))
-                self._check_texts(row, texts, rows.folder)
+                row = self.rows.make(system.name, seed, depends_on, partial(self._classify, seed, system))
+                self._check_texts(row, texts)
 
-    def list_answered(self, rows: ResultRows, seeds: Sequence[int]) -> list[EvaluatedSystem]:
+    def list_answered(self, seeds: Sequence[int]) -> list[EvaluatedSystem]:
         """Returns the systems of the recipe that have answered for all of the seeds."""
         return [
             system
             for system in self.resources.recipe.systems
-            if all(rows.find(system.name, seed, self._depends_on(system, seed)) is not None for seed in seeds)
+            if all(self.rows.find(system.name, seed, self._depends_on(system, seed)) is not None for seed in seeds)
         ]
 
-    def find_answers(
-        self, rows: ResultRows, systems: Sequence[EvaluatedSystem], seeds: Sequence[int]
-    ) -> dict[int, RarifiedAnswers]:
+    def find_answers(self, systems: Sequence[EvaluatedSystem], seeds: Sequence[int]) -> dict[int, RarifiedAnswers]:
         """Returns what systems have answered, for each of the seeds for which all of them have.
 
         Raises:
@@ -205,21 +202,19 @@ class RarifiedBenchmark:
         """
         answers = {}
         for seed in seeds:
-            texts = self._describing(rows).find("texts", seed, self._settings)
-            found = {system.name: rows.find(system.name, seed, self._depends_on(system, seed)) for system in systems}
+            texts = self.rows.find(TEXTS, seed, self._settings)
+            found = {
+                system.name: self.rows.find(system.name, seed, self._depends_on(system, seed)) for system in systems
+            }
             correct = {}
             for name, row in found.items():
                 if texts is not None and row is not None:
-                    self._check_texts(row, texts, rows.folder)
+                    self._check_texts(row, texts)
                     correct[name] = read_flags(row["correct"])
             if texts is not None and len(correct) == len(systems):
                 subsets = {name: read_flags(flags) for name, flags in texts["subsets"].items()}
                 answers[seed] = RarifiedAnswers(correct, subsets, texts["counts"], texts["originals"])
         return answers
-
-    def _describing(self, rows: ResultRows) -> ResultRows:
-        """Returns the rows that describe the rarified sets which `rows` are about."""
-        return ResultRows(rows.folder / "texts", command=rows.command)
 
     def _depends_on(self, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
         return self._settings | {
@@ -228,11 +223,12 @@ class RarifiedBenchmark:
             "max_contexts": self.resources.recipe.max_contexts,
         }
 
-    def _check_texts(self, row: Mapping[str, Any], texts: Mapping[str, Any], folder: Path) -> None:
+    def _check_texts(self, row: Mapping[str, Any], texts: Mapping[str, Any]) -> None:
         if row["texts"] != texts["hash"]:
             raise ValueError(
                 f"Results of {row['system']} and others, seed {row['seed']}, are of different rarified sets of "
-                f"{self.task.name}: they were made on different machines. Delete {folder} and run again."
+                f"{self.task.name}: they were made on different machines. Delete {self.rows.folder} "
+                f"and {self.rows.published} and run again."
             )
 
     def _describe(self, seed: int) -> dict[str, Any]:

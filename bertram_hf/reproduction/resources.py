@@ -21,10 +21,11 @@ from ..training.recipe import Recipe
 from ..training.run import train_recipe
 from ..utils.distributed import join_processes
 from .recipe import EvaluatedSystem, EvaluationRecipe
-from .rows import add_options
+from .rows import ResultRows, add_options, file_name
 from .systems import VectorSource, name_model
 
 logger = logging.getLogger(__name__)
+TASKS = ("recovery", "misspellings", "similarity", "wnlampro", "rarified")
 
 
 class Resources:
@@ -89,6 +90,17 @@ class Resources:
     def command_of(self, task: str) -> str | None:
         """Returns the command that runs one task, or one rarified set."""
         return add_options(self.command, ["--only", task])
+
+    def rows_of(self, task: str, *, items: bool = False) -> ResultRows:
+        """Returns the rows of one task, or one rarified set.
+
+        Args:
+            task: Its name.
+            items: Whether a row has an entry for each text or question, so that the file to share is compressed.
+        """
+        name = file_name(task if task in TASKS else f"rarified {task}")
+        published = self.output / f"{name}.jsonl{'.gz' if items else ''}"
+        return ResultRows(self.work / "rows" / name, published, command=self.command_of(task))
 
     @cached_property
     def counts(self) -> Counter[str]:

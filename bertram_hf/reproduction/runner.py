@@ -6,18 +6,18 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from .curves import collect_rows, write_curves
+from .curves import collect_rows, draw_curves
 from .intrinsic import rate_similarity, recover_misspelt, recover_words
 from .rarified import RarifiedBenchmark
-from .rarified_tables import write_accuracies
+from .rarified_tables import draw_accuracies, report_accuracies
 from .recipe import EvaluatedSystem, EvaluationRecipe, RarifiedTask
-from .resources import Resources
-from .rows import ResultRows, file_name
+from .report import Report
+from .resources import TASKS, Resources
+from .rows import ResultRows
 from .systems import ORIGINAL, PIECES, PLAIN, name_model
 from .wnlampro import WnlamproBenchmark
 
 logger = logging.getLogger(__name__)
-TASKS = ("recovery", "misspellings", "similarity", "wnlampro", "rarified")
 # Models that take no part in a task.
 WITHOUT = {
     "recovery": (PLAIN, ORIGINAL, PIECES),
@@ -57,6 +57,8 @@ class Reproduction:
         self.recipe = recipe
         self.resources = Resources(recipe, systems=systems, seeds=seeds, command=command, show_progress=show_progress)
         self.output = self.resources.output
+        sections = [*TASKS[:-1], *(task.name for task in recipe.rarified)]
+        self.report = Report(self.output, f"Results for {self.output.name}", sections)
 
     def run(self, only: Sequence[str] = ()) -> None:
         """Runs all tasks of the recipe, or some, and writes their tables and figures.
@@ -82,74 +84,88 @@ class Reproduction:
 
     def run_recovery(self) -> None:
         """Recovery of held-out words, for systems that are models."""
-        task = self.recipe.recovery
-        assert task is not None  # as run has checked
-        results = self._make_rows("recovery", task, partial(recover_words, self.resources, task))
-        number = next(iter(results.values()))[0]["num_words"]
-        title = f"Recovery of {number} held-out words"
-        self._write_curves("recovery", results, "mrr", title=title, y_label="mean reciprocal rank")
+        self._run_recovery("recovery", recover_words, "Recovery of {} held-out words")
 
     def run_misspellings(self) -> None:
         """Recovery of known words from their misspellings, for every system."""
-        task = self.recipe.misspellings
-        assert task is not None  # as run has checked
-        compute = partial(recover_misspelt, self.resources, task)
-        results = self._make_rows("misspellings", task, compute)
-        title = f"Recovery of {next(iter(results.values()))[0]['num_words']} words from their misspellings"
-        self._write_curves("misspellings", results, "mrr", title=title, y_label="mean reciprocal rank")
+        self._run_recovery("misspellings", recover_misspelt, "Recovery of {} words from their misspellings")
+
+    def _run_recovery(self, name: str, compute: Callable[..., dict[str, Any]], title: str) -> None:
+        task = getattr(self.recipe, name)
+        rows = self.resources.rows_of(name)
+        results = self._make_rows(rows, name, task, partial(compute, self.resources, task))
+        title = title.format(next(iter(results.values()))[0]["num_words"])
+        self._report_curves(rows, name, results, "mrr", title=title, y_label="mean reciprocal rank")
 
     def run_similarity(self) -> None:
         """Similarity as people rate it, for every system."""
         task = self.recipe.similarity
         assert task is not None  # as run has checked
-        compute = partial(rate_similarity, self.resources, task)
-        results = self._make_rows("similarity", task, compute)
-        for row in (row for rows in results.values() for row in rows if not row["reads_contexts"]):
-            row["scores"] = [row["scores"][0] | {"contexts": 0}]  # the same whatever the number of contexts
+        rows = self.resources.rows_of("similarity")
+        results = self._make_rows(rows, "similarity", task, partial(rate_similarity, self.resources, task))
         first = next(iter(results.values()))[0]
         title = f"Similarity of {first['num_words']} rare words, {first['num_pairs']} pairs"
-        self._write_curves("similarity", results, "spearman", title=title, y_label="Spearman's rank correlation")
+        # Without contexts the score is the same whatever their number.
+        shown = {
+            system: [
+                row if row["reads_contexts"] else row | {"scores": [row["scores"][0] | {"contexts": 0}]}
+                for row in found
+            ]
+            for system, found in results.items()
+        }
+        y_label = "Spearman's rank correlation"
+        self._report_curves(rows, "similarity", shown, "spearman", title=title, y_label=y_label)
 
     def run_wnlampro(self) -> None:
         """Clozes about rare words, for every system."""
-        task = self.recipe.wnlampro
-        assert task is not None  # as run has checked
-        evaluation = WnlamproBenchmark(self.resources, task)
-        rows = ResultRows(self.output / "wnlampro", command=self.resources.command_of("wnlampro"))
-        evaluation.write(self.output / "wnlampro", evaluation.evaluate(rows), command=rows.command)
+        assert self.recipe.wnlampro is not None  # as run has checked
+        benchmark = WnlamproBenchmark(self.resources, self.recipe.wnlampro)
+        self.report.write("wnlampro", *benchmark.report(benchmark.evaluate()))
+        benchmark.rows.publish()
 
     def run_rarified(self, tasks: Sequence[RarifiedTask] = ()) -> None:
         """Classification of rarified sets, by default of all, for every system."""
         for task in tasks or self.recipe.rarified:
-            evaluation = RarifiedBenchmark(self.resources, task)
-            path = self.output / "rarified" / file_name(task.name)
-            rows = ResultRows(path, command=self.resources.command_of(task.name))
-            evaluation.evaluate(rows)
+            benchmark, title = RarifiedBenchmark(self.resources, task), f"Rarified {task.name}"
+            benchmark.evaluate()
             systems = self.recipe.systems
-            answers = evaluation.find_answers(rows, systems, self.resources.recipe_seeds)
+            answers = benchmark.find_answers(systems, self.resources.recipe_seeds)
             if not answers:  # no seed has them all
-                systems = evaluation.list_answered(rows, self.resources.seeds)
-                answers = evaluation.find_answers(rows, systems, self.resources.seeds)
-            write_accuracies(
-                path, f"Rarified {task.name}", systems, answers, max_count=task.max_count, command=rows.command
+                systems = benchmark.list_answered(self.resources.seeds)
+                answers = benchmark.find_answers(systems, self.resources.seeds)
+            report = report_accuracies(
+                title, systems, answers, max_count=task.max_count, command=benchmark.rows.command
             )
+            draw_accuracies(benchmark.folder, title, systems, report)
+            self.report.write(task.name, report.section, report.summary)
+            benchmark.rows.publish()
 
-    def _write_curves(
-        self, task: str, results: dict[str, list[dict[str, Any]]], key: str, *, title: str, y_label: str
+    def _report_curves(
+        self,
+        rows: ResultRows,
+        task: str,
+        results: dict[str, list[dict[str, Any]]],
+        key: str,
+        *,
+        title: str,
+        y_label: str,
     ) -> None:
-        """Writes the table and the figure of a task whose scores depend on the number of contexts."""
-        write_curves(
-            self.output / task,
+        """Writes table, figure and rows of a task whose scores depend on the number of contexts."""
+        section = draw_curves(
+            self.output / f"{task}.png",
             results,
             key,
             systems=[system.name for system in self.recipe.systems],
             title=title,
             y_label=y_label,
-            command=self.resources.command_of(task),
+            command=rows.command,
         )
+        self.report.write(task, section)
+        rows.publish()
 
     def _make_rows(
         self,
+        rows: ResultRows,
         name: str,
         task: Any,
         compute: Callable[[EvaluatedSystem, int], dict[str, Any]],
@@ -157,6 +173,7 @@ class Reproduction:
         """Makes the rows of the chosen systems and seeds, as far as they are not there and up to date.
 
         Args:
+            rows: Where they are.
             name: The task's name.
             task: The task.
             compute: Computes a row.
@@ -167,7 +184,6 @@ class Reproduction:
         Raises:
             ValueError: If there are none.
         """
-        rows = ResultRows(self.output / name, command=self.resources.command_of(name))
 
         def depends_on(system: EvaluatedSystem, seed: int) -> dict[str, Any]:
             encoder, model = name_model(self.recipe.encoder), self.resources.describe_model(system, seed)

@@ -20,13 +20,12 @@ from ..masked_lm.train import train_masked_lm_head
 from ..processing_context import is_uncased
 from ..rarification.wordnet import open_wordnet
 from ..training.data import read_words
-from ..utils.files import write_json
 from ..utils.hashing import hash_weights
 from ..utils.names import MASKED_LM_NAME
 from ..utils.tables import format_rows
 from ..words.pieces import PieceReader, vocabulary_words
 from ..words.splitting import normalize_spelling
-from .recipe import EvaluatedSystem, WnlamproTask
+from .recipe import PROBE, EvaluatedSystem, WnlamproTask
 from .resources import Resources
 from .rows import ResultRows
 from .systems import ORIGINAL, PLAIN, name_model
@@ -44,6 +43,7 @@ class WnlamproBenchmark:
     def __init__(self, resources: Resources, task: WnlamproTask) -> None:
         self.resources, self.task = resources, task
         self.folder = resources.work / "wnlampro"
+        self.rows = resources.rows_of("wnlampro", items=True)
         self._vectors: dict[tuple[str, int], WordVectors] = {}  # systems that differ in the mode share them
 
     @cached_property
@@ -53,10 +53,7 @@ class WnlamproBenchmark:
             entries = read_wnlampro(self.task.probe, "test")
         else:
             depends_on = {"max_entries": self.task.max_entries, "wordnet": self.task.wordnet, **self._settings}
-            rows = ResultRows(
-                self.resources.output / "wnlampro" / "probe", command=self.resources.command_of("wnlampro")
-            )
-            row = rows.make("built", 0, depends_on, self._build, options=[])
+            row = self.rows.make(PROBE, 0, depends_on, self._build, options=[])
             entries = drop_frequent_corruptions(
                 entry for entry in map(parse_entry, row["entries"]) if entry.split == "test"
             )
@@ -130,7 +127,7 @@ class WnlamproBenchmark:
         found = self.resources.find_contexts(self.resources.recipe.corpora, words, self.folder)
         return {word: found.get(word)[: self.resources.recipe.max_contexts] for word in sorted(words)}
 
-    def evaluate(self, rows: ResultRows) -> dict[str, list[dict[str, Any]]]:
+    def evaluate(self) -> dict[str, list[dict[str, Any]]]:
         """Asks with the chosen systems and seeds, as far as that is not done yet; what is indomain has no texts here.
 
         Returns:
@@ -150,15 +147,15 @@ class WnlamproBenchmark:
             return settings | {"system": asdict(system), "model": self.resources.describe_model(system, seed)}
 
         for system, seed in filter(_is_asked, self.resources.runs()):
-            rows.make(system.name, seed, depends_on(system, seed), partial(self._ask, system, seed))
+            self.rows.make(system.name, seed, depends_on(system, seed), partial(self._ask, system, seed))
         results: dict[str, list[dict[str, Any]]] = {}
         for system, seed in filter(_is_asked, self.resources.recipe_runs()):
-            row = rows.find(system.name, seed, depends_on(system, seed))
+            row = self.rows.find(system.name, seed, depends_on(system, seed))
             if row is not None:
                 results.setdefault(system.name, []).append(row)
         if not results:
             raise ValueError("wnlampro: expected a system that is neither indomain nor the original words; got none.")
-        check_heads([row for found in results.values() for row in found], rows.folder)
+        check_heads([row for found in results.values() for row in found], self.rows)
         return results
 
     def _ask(self, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
@@ -181,14 +178,13 @@ class WnlamproBenchmark:
     def _score(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
         return evaluate_wnlampro(model, tokenizer, self.entries, show_progress=self.resources.show_progress).to_dict()
 
-    def write(self, path: Path, results: Mapping[str, Sequence[Mapping[str, Any]]], *, command: str | None) -> None:
-        """Writes the table of the paper: MRR of each system for each band, and its precision, as Markdown and JSON.
+    def report(self, results: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[str, dict[str, Any]]:
+        """Returns the table of the paper, MRR of each system for each band and its precision, as Markdown and for JSON.
 
         Args:
-            path: The beginning of the file names.
             results: What `evaluate` returned.
-            command: The command that makes it, for the record.
         """
+        command = self.rows.command
         ids = {band: [entry.id for entry in self.entries if entry.band == band] for band in self.task.bands}
         ranks = {name: average_ranks(rows) for name, rows in results.items()}
         compared = {band: compare_ranks(ranks, ids[band]) for band in ids}
@@ -208,23 +204,21 @@ class WnlamproBenchmark:
             table.append(row)
         head = next(iter(results.values()))[0].get("head", {})
         text = (
-            "# WNLaMPro\n\nMean reciprocal rank on the test entries (their number in brackets) and precision at k, "
+            "## WNLaMPro\n\nMean reciprocal rank on the test entries (their number in brackets) and precision at k, "
             "means over the seeds named.\n"
             f"Best underlined; bold: not surely worse, by a paired t-test (p >= {SIGNIFICANCE}).\n"
         )
         if "perplexity" in head:
             text += f"Masked language model: perplexity {head['perplexity']:.1f}, accuracy {head['accuracy']:.3f}.\n"
         text += f"Command: `{command}`\n\n{format_rows(table)}\n"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.with_suffix(".md").write_text(text, encoding="utf-8")
-        write_json(path.with_suffix(".json"), {"command": command, "seeds": seeds, "head": head, "bands": compared})
+        return text, {"command": command, "seeds": seeds, "head": head, "bands": compared}
 
 
 def _is_asked(run: tuple[EvaluatedSystem, int]) -> bool:
     return not run[0].indomain and run[0].model != ORIGINAL
 
 
-def check_heads(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
+def check_heads(rows: Sequence[Mapping[str, Any]], kept: ResultRows) -> None:
     """Raises a ValueError if rows are of different masked language models, which cannot be compared."""
     heads = {row.get("head", {}).get("weights"): row for row in rows}
     if len(heads) > 1:
@@ -234,7 +228,7 @@ def check_heads(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
         ]
         raise ValueError(
             f"Results of WNLaMPro are of different masked language models: {'; '.join(names)}. They were made on "
-            f"different machines or with other texts. Delete {folder} and run again."
+            f"different machines or with other texts. Delete {kept.folder} and {kept.published} and run again."
         )
 
 
