@@ -74,3 +74,22 @@ def test_nothing_else_lies_at_the_top_and_no_package_is_a_pile():
     for folder in {path.parent for path in MODULES} - {PACKAGE}:
         assert folder.name in ORDER
         assert len(list(folder.glob("*.py"))) <= 15, folder.name
+
+
+TO_CUT = ("injection.baking", "injection.injector")
+
+
+def test_no_module_imports_another_in_a_circle():
+    graph = {name_of(path): imports_of(path) for path in MODULES if path.stem != "__init__"}
+    graph[TO_CUT[0]].discard(TO_CUT[1])
+    finished: set[str] = set()
+
+    def visit(module: str, trail: tuple[str, ...]) -> None:
+        assert module not in trail, " -> ".join([*trail, module])
+        if module not in finished:
+            for other in graph.get(module, ()):
+                visit(other, (*trail, module))
+            finished.add(module)
+
+    for module in graph:
+        visit(module, ())

@@ -3,39 +3,12 @@
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from datasets import load_dataset
 
 from .build import CorpusSummary, build_corpus, load_contexts
-
-
-@dataclass(frozen=True)
-class CorpusSource:
-    """A source of contexts. One of the first three fields is given.
-
-    Args:
-        inputs: Text, JSONL or Parquet files, folders or patterns.
-        dataset: A dataset on the Hub, `[name]`, `[name, config]` or `[name, config, split]`; it is streamed.
-        folder: What `bertram corpus` wrote.
-        min_count: How often a word must occur to be trained on. The paper's is 100.
-        max_contexts: Sentences sampled for each word.
-        options: More arguments of `build_corpus`, such as `text_column`, `executor` and `num_workers`.
-    """
-
-    inputs: list[str] = field(default_factory=list)
-    dataset: list[str] = field(default_factory=list)
-    folder: str | None = None
-    min_count: int = 100
-    max_contexts: int = 64
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        given = [name for name in ("inputs", "dataset", "folder") if getattr(self, name)]
-        if len(given) != 1:
-            raise ValueError(f"a corpus is one of inputs, dataset and folder; got {' and '.join(given) or 'none'}.")
+from .settings import CorpusSource
 
 
 class CorpusContexts:

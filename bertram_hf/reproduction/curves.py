@@ -31,7 +31,7 @@ def collect_rows(
     return results
 
 
-def write_curves(
+def draw_curves(
     path: Path,
     results: Mapping[str, Sequence[dict[str, Any]]],
     key: str,
@@ -40,11 +40,11 @@ def write_curves(
     title: str,
     y_label: str,
     command: str | None,
-) -> None:
-    """Writes a table and a figure of scores by number of contexts: means over seeds, with intervals.
+) -> str:
+    """Draws scores by number of contexts, means over seeds with intervals, and returns a section with their table.
 
     Args:
-        path: The files, without `.md` and `.png`.
+        path: The figure.
         results: For each system its rows, one for each seed, with `scores`. A system that reads no contexts has one
             score, for 0 contexts: alone in the table, in the figure a level line.
         key: The score to show; `{key}_low` and `{key}_high` are the ends of its interval.
@@ -52,6 +52,9 @@ def write_curves(
         title: Above table and figure.
         y_label: What the score is.
         command: The command that makes them, for the record.
+
+    Returns:
+        The section, which shows the figure of the same folder.
     """
     lines = {system: average_scores(rows, key) for system, rows in results.items()}
     numbers = sorted({point.x for points in lines.values() for point in points})
@@ -61,18 +64,18 @@ def write_curves(
         | {f"{point.x:g}": f"{point.y:.3f} [{point.low:.3f}, {point.high:.3f}]" for point in points}
         for system, points in lines.items()
     ]
-    text = f"# {title}\n\n{y_label}, by number of contexts; 95% intervals by bootstrap, means over the seeds named.\n"
+    text = f"## {title}\n\n{y_label}, by number of contexts; 95% intervals by bootstrap, means over the seeds named.\n"
     if any(reads_nothing(points) for points in lines.values()):
         text += "A system that reads no contexts has one score, whatever their number; it stands under 0.\n"
-    path.with_suffix(".md").write_text(f"{text}Command: `{command}`\n\n{format_rows(table)}\n", encoding="utf-8")
     draw_lines(
-        path.with_suffix(".png"),
+        path,
         {system: level(lines.get(system, []), numbers) for system in systems},
         x_label="number of contexts",
         y_label=y_label,
         title=title,
         log_x=True,
     )
+    return f"{text}Command: `{command}`\n\n{format_rows(table)}\n\n![{title}]({path.name})\n"
 
 
 def reads_nothing(points: Sequence[Point]) -> bool:

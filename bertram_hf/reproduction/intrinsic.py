@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
@@ -19,9 +19,7 @@ from ..training.data import read_words
 from ..words.families import word_family
 from ..words.pieces import PieceReader
 from .recipe import EvaluatedSystem, MisspellingTask, RecoveryTask, SimilarityTask
-
-if TYPE_CHECKING:
-    from .runner import Reproduction
+from .resources import Resources
 
 
 def choose_misspellings(
@@ -66,32 +64,32 @@ def misspell_contexts(meant: Mapping[str, str], contexts: Mapping[str, Sequence[
     }
 
 
-def recover_words(run: "Reproduction", task: RecoveryTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
+def recover_words(resources: Resources, task: RecoveryTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
     """Recovery of held-out words."""
-    words = read_words(task.words, run.lower_case)
-    check_heldout(run, system, words)
-    contexts = {word: texts for word, texts in run.contexts_of(task.corpus, words, "recovery").items() if texts}
+    words = read_words(task.words, resources.lower_case)
+    check_heldout(resources, system, words)
+    contexts = {word: texts for word, texts in resources.contexts_of(task.corpus, words, "recovery").items() if texts}
     if not contexts:
         raise ValueError(f"recovery: expected words that occur in its corpus; none of {len(words)} does.")
-    source = run.vectors_of(system, seed)
+    source = resources.vectors_of(system, seed)
     assert source.model is not None
     scores = evaluate_recovery(
         source.model,
         source.processor,
         contexts,
-        mean_piece_vectors(run.encoder, run.tokenizer, list(contexts)),  # each is one piece
-        vocabulary=run.vocabulary,
+        mean_piece_vectors(resources.encoder, resources.tokenizer, list(contexts)),  # each is one piece
+        vocabulary=resources.vocabulary,
         num_contexts=task.num_contexts,
         num_draws=task.num_draws,
         seed=seed,
-        show_progress=run.show_progress,
+        show_progress=resources.show_progress,
     )
     return {"num_words": len(contexts), "scores": [score.to_dict() for score in scores]}
 
 
-def check_heldout(run: "Reproduction", system: EvaluatedSystem, words: Sequence[str]) -> None:
+def check_heldout(resources: Resources, system: EvaluatedSystem, words: Sequence[str]) -> None:
     """Raises a ValueError unless words have a true embedding, and a system that is trained here has not seen it."""
-    reader = PieceReader(run.tokenizer)
+    reader = PieceReader(resources.tokenizer)
     several = [word for word, ids in zip(words, reader.split(words), strict=True) if reader.breaks_up(ids, 2)]
     if several:
         raise ValueError(
@@ -100,56 +98,56 @@ def check_heldout(run: "Reproduction", system: EvaluatedSystem, words: Sequence[
         )
     if system.model not in PRESETS:
         return
-    heldout = run.training_recipe([system.model], 0).heldout
-    unseen = {word_family(word) for word in read_words(heldout.words, run.lower_case)}
-    unseen |= {word_family(word) for path in heldout.excluded for word in read_words(path, run.lower_case)}
+    heldout = resources.training_recipe([system.model], 0).heldout
+    unseen = {word_family(word) for word in read_words(heldout.words, resources.lower_case)}
+    unseen |= {word_family(word) for path in heldout.excluded for word in read_words(path, resources.lower_case)}
     seen = [word for word in words if word_family(word) not in unseen]
     if seen:
         raise ValueError(
-            f"recovery: expected words that {run.recipe.training} holds out; {len(seen)} of {len(words)} may be "
+            f"recovery: expected words that {resources.recipe.training} holds out; {len(seen)} of {len(words)} may be "
             f"trained on, such as {seen[0]!r}. Name the file under heldout.words or heldout.excluded there."
         )
 
 
-def recover_misspelt(run: "Reproduction", task: MisspellingTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
+def recover_misspelt(resources: Resources, task: MisspellingTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
     """Recovery of known words from their misspellings."""
-    meant = choose_misspellings(read_all_misspellings(task.sources), run.tokenizer, max_words=task.max_words)
-    contexts = run.contexts_of(task.corpus, sorted(meant.values()), "misspellings")
+    meant = choose_misspellings(read_all_misspellings(task.sources), resources.tokenizer, max_words=task.max_words)
+    contexts = resources.contexts_of(task.corpus, sorted(meant.values()), "misspellings")
     if not any(contexts.values()):
         raise ValueError(f"misspellings: expected words that occur in its corpus; none of {len(contexts)} does.")
     meant = {misspelling: word for misspelling, word in meant.items() if contexts[word]}
-    embeddings = mean_piece_vectors(run.encoder, run.tokenizer, sorted(meant.values()))  # each is one piece
-    source = run.vectors_of(system, seed)
+    embeddings = mean_piece_vectors(resources.encoder, resources.tokenizer, sorted(meant.values()))  # each is one piece
+    source = resources.vectors_of(system, seed)
     misspelt = misspell_contexts(meant, contexts)
     most = POOL_FACTOR * max(task.num_contexts)
-    words, induce = source.draws(misspelt, max_contexts=most, seed=seed, show_progress=run.show_progress)
+    words, induce = source.draws(misspelt, max_contexts=most, seed=seed, show_progress=resources.show_progress)
     scores = evaluate_misspellings(
         source.model,
         words,
         induce,
         {misspelling: embeddings[word] for misspelling, word in meant.items()},
-        vocabulary=run.vocabulary,
+        vocabulary=resources.vocabulary,
         num_contexts=task.num_contexts,
         num_draws=task.num_draws,
     )
     return {"num_words": len(meant), "scores": [score.to_dict() for score in scores]}
 
 
-def rate_similarity(run: "Reproduction", task: SimilarityTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
+def rate_similarity(resources: Resources, task: SimilarityTask, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
     """Similarity as people rate it."""
-    pairs = read_rated_pairs(task.pairs, lower_case=run.lower_case)
-    contexts = run.contexts_of(task.corpus, list(dict.fromkeys(pair.rare_word for pair in pairs)), "similarity")
-    source = run.vectors_of(system, seed)
+    pairs = read_rated_pairs(task.pairs, lower_case=resources.lower_case)
+    contexts = resources.contexts_of(task.corpus, list(dict.fromkeys(pair.rare_word for pair in pairs)), "similarity")
+    source = resources.vectors_of(system, seed)
     words, induce = source.draws(
-        contexts, max_contexts=max(task.num_contexts), seed=seed, show_progress=run.show_progress
+        contexts, max_contexts=max(task.num_contexts), seed=seed, show_progress=resources.show_progress
     )
     reads_contexts = source.reads_contexts()
     scores = evaluate_similarity(
         pairs,
-        mean_piece_vectors(run.encoder, run.tokenizer, list(dict.fromkeys(pair.word for pair in pairs))),
+        mean_piece_vectors(resources.encoder, resources.tokenizer, list(dict.fromkeys(pair.word for pair in pairs))),
         words,
         induce,
-        vocabulary_mean=run.vocabulary.mean(dim=0),
+        vocabulary_mean=resources.vocabulary.mean(dim=0),
         num_contexts=task.num_contexts if reads_contexts else task.num_contexts[:1],
         num_draws=task.num_draws if reads_contexts else 1,
     )

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,35 +28,34 @@ from ..utils.hashing import describe_files
 from ..words.splitting import split_words
 from .intrinsic import misspell_contexts
 from .rarified_tables import RarifiedAnswers
-from .recipe import EvaluatedSystem, RarifiedTask
-from .rows import ResultRows, file_name
+from .recipe import TEXTS, EvaluatedSystem, RarifiedTask
+from .resources import Resources
+from .rows import file_name
 from .systems import ORIGINAL, PLAIN, name_model
-
-if TYPE_CHECKING:
-    from .runner import Reproduction
 
 SUMMARY_NAME = "rarification.json"
 CASES = ("word", "Word", "WORD")
 
 
-class RarifiedEvaluation:
+class RarifiedBenchmark:
     """The work on one classification set.
 
     Args:
-        run: The evaluation that this is a part of: its encoder, systems and corpora are used.
+        resources: The encoder, systems and corpora.
         task: The classification set.
     """
 
-    def __init__(self, run: "Reproduction", task: RarifiedTask) -> None:
-        self.run, self.task = run, task
-        self.folder = run.work / "rarified" / file_name(task.name)
+    def __init__(self, resources: Resources, task: RarifiedTask) -> None:
+        self.resources, self.task = resources, task
+        self.folder = resources.work / "rarified" / file_name(task.name)
+        self.rows = resources.rows_of(task.name, items=True)
         self._made: dict[int, tuple[PreTrainedModel, Dataset]] = {}  # of the seed at work
         self._induced: dict[tuple[int, str, bool], tuple[WordVectors, dict[str, int]]] = {}
 
     @property
     def _settings(self) -> dict[str, Any]:
         """All that is said of the set, the corpora and the encoder, as JSON holds it."""
-        recipe = self.run.recipe
+        recipe = self.resources.recipe
         corpora = [asdict(source) for source in recipe.corpora]
         settings = {"task": asdict(self.task), "corpora": corpora, "encoder": name_model(recipe.encoder)}
         return json.loads(json.dumps(settings))
@@ -85,14 +83,14 @@ class RarifiedEvaluation:
         rows = read_rows(self.texts, task.text_column, task.pair_column)
         found = find_substitutes(
             (word.lower() for row in rows for text in row for word in split_words(text)),
-            self.run.counts,
-            self.run.tokenizer,
+            self.resources.counts,
+            self.resources.tokenizer,
             synonyms=task.synonyms,
             misspellings=task.misspellings,
             given=task.substitutions,
             max_count=task.max_count,
             only_unknown=task.only_unknown,
-            show_progress=self.run.show_progress,
+            show_progress=self.resources.show_progress,
         )
         self.folder.mkdir(parents=True, exist_ok=True)
         found.write(path)
@@ -105,9 +103,9 @@ class RarifiedEvaluation:
         words = [
             form
             for _, text, _ in self.substitutions.entries()
-            for form in ([text.lower()] if self.run.lower_case else [match_case(text, case) for case in CASES])
+            for form in ([text.lower()] if self.resources.lower_case else [match_case(text, case) for case in CASES])
         ]
-        return self.run.find_contexts(self.run.recipe.corpora, words, self.folder)
+        return self.resources.find_contexts(self.resources.recipe.corpora, words, self.folder)
 
     def rarified(self, seed: int) -> tuple[PreTrainedModel, Dataset]:
         """Returns the classifier of a seed and its rarified set, made as far as they are not there yet."""
@@ -124,16 +122,16 @@ class RarifiedEvaluation:
         }
         if summary_path.is_file() and json.loads(summary_path.read_text("utf-8"))["made_from"] == made_from:
             model = AutoModelForSequenceClassification.from_pretrained(folder / "model")
-            return model.to(self.run.encoder.device), load_from_disk(folder / "data")
+            return model.to(self.resources.encoder.device), load_from_disk(folder / "data")
         shutil.rmtree(folder, ignore_errors=True)
         set_seed(seed)
         label = self.texts.features[task.label_column]
         num_labels = label.num_classes if isinstance(label, ClassLabel) else len(set(self.texts[task.label_column]))
-        model = AutoModelForSequenceClassification.from_pretrained(self.run.recipe.encoder, num_labels=num_labels)
+        model = AutoModelForSequenceClassification.from_pretrained(self.resources.recipe.encoder, num_labels=num_labels)
         result = rarify(
             self.texts,
             model,
-            self.run.tokenizer,
+            self.resources.tokenizer,
             self.substitutions,
             text_column=task.text_column,
             pair_column=task.pair_column,
@@ -142,8 +140,8 @@ class RarifiedEvaluation:
             max_masked=task.max_masked,
             misspelling_share=task.misspelling_share,
             seed=seed,
-            training_arguments={"disable_tqdm": not self.run.show_progress} | task.trainer,
-            show_progress=self.run.show_progress,
+            training_arguments={"disable_tqdm": not self.resources.show_progress} | task.trainer,
+            show_progress=self.resources.show_progress,
         )
         model.save_pretrained(folder / "model")
         result.test.dataset.save_to_disk(folder / "data", num_shards=1)  # so that an empty set has a file too
@@ -161,45 +159,42 @@ class RarifiedEvaluation:
 
     def contexts_for(self, rarified: Dataset, *, indomain: bool) -> dict[str, list[str]]:
         """Returns the contexts of all rare words: from the corpora, and from the test texts if these serve too."""
-        words = rare_words(rarified, lower_case=self.run.lower_case)
-        limit = self.run.recipe.max_contexts
+        words = rare_words(rarified, lower_case=self.resources.lower_case)
+        limit = self.resources.recipe.max_contexts
         found = {word: self.contexts.get(word)[:limit] for word in words}
-        if not self.run.lower_case:  # a name or the first word of a sentence: as the word is written elsewhere
+        if not self.resources.lower_case:  # a name or the first word of a sentence: as the word is written elsewhere
             lower = {word: word.lower() for word in words if not found[word]}
             found |= misspell_contexts(lower, {word: self.contexts.get(word)[:limit] for word in lower.values()})
         if indomain:
             for text in chain(*rarified_texts(rarified)):
-                for word in {word.lower() if self.run.lower_case else word for word in split_words(text)}:
+                for word in {word.lower() if self.resources.lower_case else word for word in split_words(text)}:
                     if word in found:
                         found[word].append(text)
         return found
 
-    def evaluate(self, rows: ResultRows) -> None:
+    def evaluate(self) -> None:
         """Lets the chosen systems answer on the rarified set of each chosen seed, as far as they have not yet.
 
         Raises:
             ValueError: If a system has answered on another set of the same seed, made elsewhere.
         """
-        described = self._describing(rows)
-        for seed in self.run.seeds:
+        for seed in self.resources.seeds:
             options = ["--seed", str(seed)]
-            texts = described.make("texts", seed, self._settings, partial(self._describe, seed), options=options)
-            for system in self.run.systems:
+            texts = self.rows.make(TEXTS, seed, self._settings, partial(self._describe, seed), options=options)
+            for system in self.resources.systems:
                 depends_on = self._depends_on(system, seed)
-                row = rows.make(system.name, seed, depends_on, partial(self._classify, seed, system))
-                self._check_texts(row, texts, rows.folder)
+                row = self.rows.make(system.name, seed, depends_on, partial(self._classify, seed, system))
+                self._check_texts(row, texts)
 
-    def list_answered(self, rows: ResultRows, seeds: Sequence[int]) -> list[EvaluatedSystem]:
+    def list_answered(self, seeds: Sequence[int]) -> list[EvaluatedSystem]:
         """Returns the systems of the recipe that have answered for all of the seeds."""
         return [
             system
-            for system in self.run.recipe.systems
-            if all(rows.find(system.name, seed, self._depends_on(system, seed)) is not None for seed in seeds)
+            for system in self.resources.recipe.systems
+            if all(self.rows.find(system.name, seed, self._depends_on(system, seed)) is not None for seed in seeds)
         ]
 
-    def find_answers(
-        self, rows: ResultRows, systems: Sequence[EvaluatedSystem], seeds: Sequence[int]
-    ) -> dict[int, RarifiedAnswers]:
+    def find_answers(self, systems: Sequence[EvaluatedSystem], seeds: Sequence[int]) -> dict[int, RarifiedAnswers]:
         """Returns what systems have answered, for each of the seeds for which all of them have.
 
         Raises:
@@ -207,34 +202,33 @@ class RarifiedEvaluation:
         """
         answers = {}
         for seed in seeds:
-            texts = self._describing(rows).find("texts", seed, self._settings)
-            found = {system.name: rows.find(system.name, seed, self._depends_on(system, seed)) for system in systems}
+            texts = self.rows.find(TEXTS, seed, self._settings)
+            found = {
+                system.name: self.rows.find(system.name, seed, self._depends_on(system, seed)) for system in systems
+            }
             correct = {}
             for name, row in found.items():
                 if texts is not None and row is not None:
-                    self._check_texts(row, texts, rows.folder)
+                    self._check_texts(row, texts)
                     correct[name] = read_flags(row["correct"])
             if texts is not None and len(correct) == len(systems):
                 subsets = {name: read_flags(flags) for name, flags in texts["subsets"].items()}
                 answers[seed] = RarifiedAnswers(correct, subsets, texts["counts"], texts["originals"])
         return answers
 
-    def _describing(self, rows: ResultRows) -> ResultRows:
-        """Returns the rows that describe the rarified sets which `rows` are about."""
-        return ResultRows(rows.folder / "texts", command=rows.command)
-
     def _depends_on(self, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
         return self._settings | {
             "system": asdict(system),
-            "model": self.run.describe_model(system, seed),
-            "max_contexts": self.run.recipe.max_contexts,
+            "model": self.resources.describe_model(system, seed),
+            "max_contexts": self.resources.recipe.max_contexts,
         }
 
-    def _check_texts(self, row: Mapping[str, Any], texts: Mapping[str, Any], folder: Path) -> None:
+    def _check_texts(self, row: Mapping[str, Any], texts: Mapping[str, Any]) -> None:
         if row["texts"] != texts["hash"]:
             raise ValueError(
                 f"Results of {row['system']} and others, seed {row['seed']}, are of different rarified sets of "
-                f"{self.task.name}: they were made on different machines. Delete {folder} and run again."
+                f"{self.task.name}: they were made on different machines. Delete {self.rows.folder} "
+                f"and {self.rows.published} and run again."
             )
 
     def _describe(self, seed: int) -> dict[str, Any]:
@@ -245,7 +239,7 @@ class RarifiedEvaluation:
         return {
             "hash": hash_texts(rarified),
             "subsets": {name: write_flags(mask) for name, mask in subset_masks(rarified).items()},
-            "counts": count_rare_words(rarified, self.run.counts),
+            "counts": count_rare_words(rarified, self.resources.counts),
             "originals": [hash_text("\n".join(row))[:16] for row in originals],
             "rarification": {name: value for name, value in summary.items() if name != "made_from"},
         }
@@ -255,7 +249,7 @@ class RarifiedEvaluation:
         model, rarified = self.rarified(seed)
         vectors, facts = self._induce(seed, system, rarified)
         answers = evaluate_rarified(
-            model, self.run.tokenizer, rarified, vectors, mode=system.mode, max_length=self.task.max_length
+            model, self.resources.tokenizer, rarified, vectors, mode=system.mode, max_length=self.task.max_length
         )
         subsets = subset_masks(rarified)
         accuracies = {subset: float(answers[mask].mean()) if mask.any() else None for subset, mask in subsets.items()}
@@ -273,7 +267,9 @@ class RarifiedEvaluation:
         key = (seed, system.model, system.indomain)
         if key not in self._induced:
             contexts = self.contexts_for(rarified, indomain=system.indomain)
-            vectors = self.run.vectors_of(system, seed).induce(contexts, show_progress=self.run.show_progress)
+            vectors = self.resources.vectors_of(system, seed).induce(
+                contexts, show_progress=self.resources.show_progress
+            )
             self._induced[key] = (
                 vectors,
                 {
@@ -287,11 +283,11 @@ class RarifiedEvaluation:
     def _original_vectors(self, rarified: Dataset) -> WordVectors:
         """Returns for each rare word the vector of a word that it replaces, the mean of pieces if there are several."""
         replaced = {
-            word["substitute"].lower() if self.run.lower_case else word["substitute"]: word["word"]
+            word["substitute"].lower() if self.resources.lower_case else word["substitute"]: word["word"]
             for words in rarified["replaced"][:]
             for word in words
         }
-        known = mean_piece_vectors(self.run.encoder, self.run.tokenizer, sorted(set(replaced.values())))
+        known = mean_piece_vectors(self.resources.encoder, self.resources.tokenizer, sorted(set(replaced.values())))
         embeddings = torch.stack([known[word] for word in replaced.values()])
         return WordVectors(list(replaced), embeddings, embedding_fingerprint=known.embedding_fingerprint)
 

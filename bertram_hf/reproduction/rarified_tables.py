@@ -4,11 +4,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import compress, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..evaluation.statistics import accuracy_below, compare_pairs, compare_systems, format_comparison, gain_by_band
-from ..utils.files import write_json
 from ..utils.tables import format_rows
 from .figures import Point, draw_lines
 from .recipe import EvaluatedSystem
@@ -156,26 +156,41 @@ class RarifiedAnswers:
     originals: Sequence[Hashable]
 
 
-def write_accuracies(
-    path: Path,
+@dataclass(frozen=True)
+class AccuracyReport:
+    """What systems are worth on a rarified set.
+
+    Attributes:
+        section: The table of accuracies and that of gains by frequency, as Markdown.
+        summary: What the tables leave out, ready for JSON.
+        below: Accuracy on the texts whose rare words are less frequent than a limit.
+        gains: Gain over the plain model by frequency; None without the plain model.
+    """
+
+    section: str
+    summary: dict[str, Any]
+    below: CountScores
+    gains: CountScores | None
+
+
+def report_accuracies(
     title: str,
     systems: Sequence[EvaluatedSystem],
     answers: Mapping[int, RarifiedAnswers],
     *,
     max_count: int,
     command: str | None = None,
-) -> None:
-    """Writes the table of accuracies and, as figures and data, how they depend on the frequency of the rare words.
+) -> AccuracyReport:
+    """Compares systems on a rarified set, and by the frequency of the rare words.
 
     Args:
-        path: The beginning of all file names.
-        title: Above table and figures.
+        title: Above the table.
         systems: The rows of the table.
         answers: Of each seed.
         max_count: Rare words occur less often.
         command: The command that makes all this, for the record.
     """
-    runs, record = list(answers.values()), {"command": command, "seeds": list(answers)}
+    runs = list(answers.values())
     rivals = [system.name for system in systems if system.model != ORIGINAL]
     plain = next((system.name for system in systems if system.model == PLAIN), None)
     questions = {
@@ -202,10 +217,10 @@ def write_accuracies(
         for system in systems
     ]
     text = (
-        f"# {title}\n\nAccuracy in percent, means over seeds {', '.join(map(str, answers))} "
+        f"## {title}\n\nAccuracy in percent, means over seeds {', '.join(map(str, answers))} "
         "(mean number of texts in brackets).\n"
         "Best underlined; bold: not surely worse, by a two-sided binomial test over all texts (p >= 0.05);\n"
-        "the vectors of the original words take no part in that. All pairs of systems: the JSON file, p_values.\n"
+        "the vectors of the original words take no part in that. All pairs of systems: `summary.json`, p_values.\n"
         f"Command: `{command}`\n\n{format_rows(rows)}\n"
     )
     pooled = {system.name: np.concatenate([run.correct[system.name] for run in runs]) for system in systems}
@@ -217,16 +232,26 @@ def write_accuracies(
             f"\nGain in accuracy over {plain} in points, on the texts whose rare words all occur so often in the "
             f"corpora\n(number of texts over all seeds in brackets):\n\n{format_rows(gains.rows())}\n"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(".md").write_text(text, encoding="utf-8")
-    subsets = {subset: {name: asdict(entry) for name, entry in found.items()} for subset, found in compared.items()}
-    write_json(path.with_suffix(".json"), record | {"subsets": subsets, "p_values": {"All": p_values}})
-    by_count = {"accuracy_below": below.to_dict(), "gain_by_band": None if gains is None else gains.to_dict()}
-    write_json(path.with_name(f"{path.name}-by-count.json"), record | by_count)
-    _draw(path.with_name(f"{path.name}-by-count.png"), below, systems, title=title, y_label="accuracy (%)", log_x=True)
-    if gains is not None:
+    summary = {
+        "command": command,
+        "seeds": list(answers),
+        "subsets": {
+            subset: {name: asdict(entry) for name, entry in found.items()} for subset, found in compared.items()
+        },
+        "p_values": {"All": p_values},
+        "accuracy_below": below.to_dict(),
+        "gain_by_band": None if gains is None else gains.to_dict(),
+    }
+    return AccuracyReport(text, summary, below, gains)
+
+
+def draw_accuracies(folder: Path, title: str, systems: Sequence[EvaluatedSystem], report: AccuracyReport) -> None:
+    """Draws accuracy and gain by the frequency of the rare words, the paper's Figures 2 and 3, in a folder."""
+    _draw(folder / "accuracy-by-count.png", report.below, systems, title=title, y_label="accuracy (%)", log_x=True)
+    if report.gains is not None:
+        plain = next(system.name for system in systems if system.model == PLAIN)
         y_label = f"gain in accuracy over {plain} (points)"
-        _draw(path.with_name(f"{path.name}-gain.png"), gains, systems, title=title, y_label=y_label, zero_line=True)
+        _draw(folder / "gain-by-count.png", report.gains, systems, title=title, y_label=y_label, zero_line=True)
 
 
 def _format_p(p_value: float | None) -> str:

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..corpus.contexts import CorpusSource
+from ..corpus.settings import CorpusSource
 from ..evaluation.wnlampro import BANDS
 from ..injection.tokenizer import Mode, check_mode
 from ..utils.settings import load_settings
 from .rows import file_name
+
+TEXTS, PROBE = "texts", "probe"  # rows beside those of systems: what a rarified set and a built probe hold
 
 
 @dataclass(frozen=True)
@@ -168,8 +170,8 @@ class EvaluationRecipe:
 
     Args:
         encoder: Name or folder of the encoder.
-        output: Folder for results: JSON, tables and figures.
-        work: Folder for all that is made on the way: models, corpora, classifiers.
+        output: Folder for results: a README with tables and figures, and the rows behind them.
+        work: Folder for all that is made on the way: models, corpora, classifiers, rows.
         systems: The rows of the tables.
         training: A training recipe that trains the presets among the systems, once for each seed.
         seeds: Seeds of training, of classifiers and of rarification.
@@ -198,7 +200,7 @@ class EvaluationRecipe:
 
     def __post_init__(self) -> None:
         for what, names in (
-            ("systems", [system.name for system in self.systems]),
+            ("systems", [TEXTS, PROBE, *(system.name for system in self.systems)]),
             ("rarified", [task.name for task in self.rarified]),
         ):
             of_file: dict[str, str] = {}

@@ -1,33 +1,44 @@
-"""Results of an evaluation, one JSON file for each system and seed, so that each can be made alone."""
+"""Rows of results: a JSON file for each system and seed while they are made, then a JSONL file for each task."""
 
+import gzip
 import hashlib
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..utils.environment import installed_versions
-from ..utils.files import write_json
+from ..utils.files import read_json, write_json, write_whole
 from ..utils.hashing import describe_files
+
+RowKey = tuple[str, int]  # system and seed
 
 
 class ResultRows:
-    """The rows of one table, kept in a folder.
+    """The rows of one task, one for each system and seed.
 
     Args:
-        folder: The folder; made when the first row is.
-        command: The command that makes the table; each row records the options that make it alone, too.
+        folder: Where each new row is kept in a file of its own, so that it can be made alone.
+        published: The JSONL file to share, compressed if its name ends in `.gz`; rows in it are not made again.
+        command: The command that makes all of them; each row records the options that make it alone, too.
 
     Example:
-        >>> rows = ResultRows(Path("results/similarity"), command="bertram reproduce recipe.yaml --only similarity")
+        >>> rows = ResultRows(Path("work/similarity"), Path("results/similarity.jsonl"))
         >>> rows.make("plain", 0, {"draws": 4}, lambda: {"scores": [0.5]})["scores"]  # doctest: +SKIP
         [0.5]
     """
 
-    def __init__(self, folder: Path, *, command: str | None = None) -> None:
-        self.folder, self.command = folder, command
+    def __init__(self, folder: Path, published: Path, *, command: str | None = None) -> None:
+        self.folder, self.published, self.command = folder, published, command
+        self._up_to_date: dict[RowKey, dict[str, Any]] = {}
+
+    @cached_property
+    def _shared(self) -> dict[RowKey, dict[str, Any]]:
+        """The rows that were published before this run."""
+        return {(row["system"], row["seed"]): row for row in read_jsonl(self.published)}
 
     def find(self, system: str, seed: int, depends_on: Mapping[str, Any]) -> dict[str, Any] | None:
         """Returns a row that is there and depends on the same, else None.
@@ -39,13 +50,22 @@ class ResultRows:
                 so that a recipe's new optional fields leave old rows up to date. Files that it names must be those that
                 the row was made from; files that are not here do not matter.
         """
-        path = self._path(system, seed)
-        row = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        if row.get("fingerprint") != fingerprint(depends_on):
-            return None
-        made_from = row.get("files", {})
-        here = describe_files(list(made_from))
-        return row if all(made_from[name] == digest for name, digest in here.items()) else None
+        path, wanted = self._path(system, seed), fingerprint(depends_on)
+        for row in (read_json(path) if path.is_file() else None, self._shared.get((system, seed))):
+            if row is None or row.get("fingerprint") != wanted:
+                continue
+            made_from = row.get("files", {})
+            here = describe_files(list(made_from))
+            if all(made_from[name] == digest for name, digest in here.items()):
+                self._up_to_date[system, seed] = row
+                return row
+        return None
+
+    def publish(self) -> None:
+        """Writes the rows that were found or made to the JSONL file, beside those of other systems and seeds there."""
+        # Read again: another process may have published its rows meanwhile.
+        rows = {(row["system"], row["seed"]): row for row in read_jsonl(self.published)} | self._up_to_date
+        write_jsonl(self.published, [rows[key] for key in sorted(rows)])
 
     def make(
         self,
@@ -56,7 +76,7 @@ class ResultRows:
         *,
         options: Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """Returns a row as its file holds it; computes it only if `find` finds none.
+        """Returns a row as JSON holds it; computes it only if `find` finds none.
 
         Args:
             system: The system's name.
@@ -80,10 +100,38 @@ class ResultRows:
         }
         path = self._path(system, seed)
         write_json(path, row)
-        return json.loads(path.read_text(encoding="utf-8"))
+        self._up_to_date[system, seed] = read_json(path)
+        return self._up_to_date[system, seed]
 
     def _path(self, system: str, seed: int) -> Path:
         return self.folder / f"{file_name(system)}-seed-{seed}.json"
+
+
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    """Reads a JSON object from each line of a file, compressed if its name ends in `.gz`; none if there is no file.
+
+    Raises:
+        ValueError: If a line holds no JSON object.
+    """
+    if not path.is_file():
+        return []
+    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    rows = []
+    for number, line in enumerate(content.decode("utf-8").splitlines(), start=1):
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{path}, line {number}: expected JSON; {error}. Delete the file and run again."
+            ) from error
+    return rows
+
+
+def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Writes a JSON object on each line of a file, compressed if its name ends in `.gz`; whole or not at all."""
+    content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+    with write_whole(path) as (unfinished,):
+        unfinished.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
 
 
 def add_options(command: str | None, options: Sequence[str]) -> str | None:

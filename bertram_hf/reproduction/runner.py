@@ -1,35 +1,23 @@
 """The evaluation of the paper, from a recipe to tables and figures."""
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import cached_property, partial
-from itertools import product
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-import torch
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
-
-from ..configuration_bertram import PRESETS
-from ..corpus.build import read_counts
-from ..corpus.contexts import CorpusContexts, CorpusSource, build_source
-from ..processing_context import is_uncased
-from ..training.recipe import Recipe
-from ..training.run import train_recipe
-from ..utils.distributed import join_processes
-from .curves import collect_rows, write_curves
+from .curves import collect_rows, draw_curves
 from .intrinsic import rate_similarity, recover_misspelt, recover_words
-from .rarified import RarifiedEvaluation
-from .rarified_tables import write_accuracies
+from .rarified import RarifiedBenchmark
+from .rarified_tables import draw_accuracies, report_accuracies
 from .recipe import EvaluatedSystem, EvaluationRecipe, RarifiedTask
-from .rows import ResultRows, add_options, file_name
-from .systems import ORIGINAL, PIECES, PLAIN, VectorSource, name_model
-from .wnlampro import WnlamproEvaluation
+from .report import Report
+from .resources import TASKS, Resources
+from .rows import ResultRows
+from .systems import ORIGINAL, PIECES, PLAIN, name_model
+from .wnlampro import WnlamproBenchmark
 
 logger = logging.getLogger(__name__)
-TASKS = ("recovery", "misspellings", "similarity", "wnlampro", "rarified")
 # Models that take no part in a task.
 WITHOUT = {
     "recovery": (PLAIN, ORIGINAL, PIECES),
@@ -66,41 +54,11 @@ class Reproduction:
         command: str | None = None,
         show_progress: bool = True,
     ) -> None:
-        self.recipe, self.command, self.show_progress = recipe, command, show_progress
-        names = [system.name for system in recipe.systems]
-        unknown = [name for name in systems if name not in names]
-        if unknown:
-            raise ValueError(f"There is no system {unknown[0]!r} in the recipe. Systems: {', '.join(names)}.")
-        self.systems = [system for system in recipe.systems if not systems or system.name in systems]
-        self.seeds = list(seeds) or recipe.seeds
-        self.output, self.work = Path(recipe.output), Path(recipe.work)
-        self._trained: dict[int, dict[str, Path]] = {}  # the folders of the presets among the systems, by seed
-        self._contexts: dict[str, dict[str, list[str]]] = {}  # of the words of a task, by its name
-        needs_training = [system.name for system in self.systems if system.model in PRESETS]
-        if needs_training and recipe.training is None:
-            raise ValueError(
-                f"training: {needs_training[0]} is a preset, which a training recipe must train; got none."
-            )
-
-    @cached_property
-    def tokenizer(self) -> PreTrainedTokenizerBase:
-        """The encoder's tokenizer."""
-        return AutoTokenizer.from_pretrained(self.recipe.encoder)
-
-    @cached_property
-    def encoder(self) -> PreTrainedModel:
-        """The encoder, on the device of this process."""
-        return AutoModel.from_pretrained(self.recipe.encoder).eval().to(join_processes().device)
-
-    @property
-    def lower_case(self) -> bool:
-        """Whether the encoder reads words in lower case."""
-        return is_uncased(self.tokenizer)
-
-    @property
-    def vocabulary(self) -> torch.Tensor:
-        """(V, H), the encoder's input embeddings."""
-        return self.encoder.get_input_embeddings().weight.detach().float()
+        self.recipe = recipe
+        self.resources = Resources(recipe, systems=systems, seeds=seeds, command=command, show_progress=show_progress)
+        self.output = self.resources.output
+        sections = [*TASKS[:-1], *(task.name for task in recipe.rarified)]
+        self.report = Report(self.output, f"Results for {self.output.name}", sections)
 
     def run(self, only: Sequence[str] = ()) -> None:
         """Runs all tasks of the recipe, or some, and writes their tables and figures.
@@ -117,171 +75,97 @@ class Reproduction:
         if unknown:
             raise ValueError(f"There is no task {unknown[0]!r} in the recipe. Tasks: {', '.join((*tasks, *rarified))}.")
         for name in only or tasks:
-            if not only and all(system.model in WITHOUT.get(name, ()) for system in self.systems):
+            if not only and all(system.model in WITHOUT.get(name, ()) for system in self.resources.systems):
                 logger.warning("None of the chosen systems takes part in %s; it is left out.", name)
             elif name in tasks:
                 getattr(self, f"run_{name}")()
             else:
                 self.run_rarified([rarified[name]])
 
-    def command_of(self, task: str) -> str | None:
-        """Returns the command that runs one task, or one rarified set."""
-        return add_options(self.command, ["--only", task])
-
-    @cached_property
-    def counts(self) -> Counter[str]:
-        """How often words occur in the corpora."""
-        return read_counts(
-            build_source(
-                source, self.work / f"corpus-counts-{index}", lower_case=True, show_progress=self.show_progress
-            )
-            for index, source in enumerate(self.recipe.corpora)
-        )
-
-    def runs(self) -> Iterator[tuple[EvaluatedSystem, int]]:
-        """Yields each chosen system with each of its seeds; what is not trained here has one seed."""
-        for system in self.systems:
-            for seed in self.seeds if system.model in PRESETS else self.seeds[:1]:
-                yield system, seed
-
-    @property
-    def recipe_seeds(self) -> list[int]:
-        """The seeds of the recipe, and those chosen besides."""
-        return list(dict.fromkeys([*self.recipe.seeds, *self.seeds]))
-
-    def recipe_runs(self) -> Iterator[tuple[EvaluatedSystem, int]]:
-        """Yields each system of the recipe with each seed, for whatever results there are."""
-        return product(self.recipe.systems, self.recipe_seeds)
-
-    def training_recipe(self, presets: Sequence[str], seed: int) -> Recipe:
-        """Returns the recipe by which presets are trained."""
-        assert self.recipe.training is not None  # as the constructor has checked
-        output = self.work / "training" / f"seed-{seed}"
-        changes = {"systems": list(presets), "seed": seed, "output": str(output), "encoder": self.recipe.encoder}
-        return Recipe.load(self.recipe.training, changes)
-
-    def describe_model(self, system: EvaluatedSystem, seed: int) -> Any:
-        """Returns what a system's model depends on, as JSON holds it: a preset on how it is trained, so that nothing
-        need be trained to know that a result is up to date; any other on its weights."""
-        if system.model not in PRESETS:
-            return name_model(system.model)
-        if self.recipe.training is None:  # not chosen, as the constructor has checked: no result is up to date
-            return None
-        settings = asdict(self.training_recipe([system.model], seed))
-        return {name: value for name, value in settings.items() if name not in ("output", "features", "save_layers")}
-
-    def model_of(self, system: EvaluatedSystem, seed: int) -> str:
-        """Returns the folder or name of a system's model, which is trained if it is a preset."""
-        if system.model not in PRESETS:
-            return system.model
-        if seed not in self._trained:
-            presets = dict.fromkeys(each.model for each in self.systems if each.model in PRESETS)
-            command = f"bertram train {self.recipe.training} --set seed={seed}"
-            recipe = self.training_recipe(list(presets), seed)
-            self._trained[seed] = train_recipe(recipe, command=command, show_progress=self.show_progress)
-        return str(self._trained[seed][system.model])
-
-    def vectors_of(self, system: EvaluatedSystem, seed: int) -> VectorSource:
-        """Returns where a system's vectors come from."""
-        return VectorSource(self.model_of(system, seed), self.encoder, self.tokenizer)
-
-    def find_contexts(self, sources: Sequence[CorpusSource], words: Iterable[str], folder: Path) -> CorpusContexts:
-        """Returns the contexts of words in corpora, which are built in a folder unless they are there."""
-        words = sorted(set(words))
-        folders = [
-            build_source(
-                source,
-                folder / f"contexts-{index}",
-                words=words,
-                frequent_words=False,
-                lower_case=self.lower_case,
-                show_progress=self.show_progress,
-            )
-            for index, source in enumerate(sources)
-        ]
-        return CorpusContexts(folders)
-
-    def contexts_of(self, source: CorpusSource, words: Sequence[str], name: str) -> dict[str, list[str]]:
-        """Returns the contexts of a task's words, looked up once; a word that never occurs has none."""
-        if name in self._contexts:
-            return self._contexts[name]
-        found = self.find_contexts([source], words, self.work / name)
-        missing = sum(word not in found for word in words)
-        if missing:
-            logger.warning("%d of %d words of %s never occur in its corpus.", missing, len(words), name)
-        self._contexts[name] = {word: found.get(word) for word in words}
-        return self._contexts[name]
-
     def run_recovery(self) -> None:
         """Recovery of held-out words, for systems that are models."""
-        task = self.recipe.recovery
-        assert task is not None  # as run has checked
-        results = self._make_rows("recovery", task, partial(recover_words, self, task))
-        number = next(iter(results.values()))[0]["num_words"]
-        title = f"Recovery of {number} held-out words"
-        self._write_curves("recovery", results, "mrr", title=title, y_label="mean reciprocal rank")
+        self._run_recovery("recovery", recover_words, "Recovery of {} held-out words")
 
     def run_misspellings(self) -> None:
         """Recovery of known words from their misspellings, for every system."""
-        task = self.recipe.misspellings
-        assert task is not None  # as run has checked
-        compute = partial(recover_misspelt, self, task)
-        results = self._make_rows("misspellings", task, compute)
-        title = f"Recovery of {next(iter(results.values()))[0]['num_words']} words from their misspellings"
-        self._write_curves("misspellings", results, "mrr", title=title, y_label="mean reciprocal rank")
+        self._run_recovery("misspellings", recover_misspelt, "Recovery of {} words from their misspellings")
+
+    def _run_recovery(self, name: str, compute: Callable[..., dict[str, Any]], title: str) -> None:
+        task = getattr(self.recipe, name)
+        rows = self.resources.rows_of(name)
+        results = self._make_rows(rows, name, task, partial(compute, self.resources, task))
+        title = title.format(next(iter(results.values()))[0]["num_words"])
+        self._report_curves(rows, name, results, "mrr", title=title, y_label="mean reciprocal rank")
 
     def run_similarity(self) -> None:
         """Similarity as people rate it, for every system."""
         task = self.recipe.similarity
         assert task is not None  # as run has checked
-        compute = partial(rate_similarity, self, task)
-        results = self._make_rows("similarity", task, compute)
-        for row in (row for rows in results.values() for row in rows if not row["reads_contexts"]):
-            row["scores"] = [row["scores"][0] | {"contexts": 0}]  # the same whatever the number of contexts
+        rows = self.resources.rows_of("similarity")
+        results = self._make_rows(rows, "similarity", task, partial(rate_similarity, self.resources, task))
         first = next(iter(results.values()))[0]
         title = f"Similarity of {first['num_words']} rare words, {first['num_pairs']} pairs"
-        self._write_curves("similarity", results, "spearman", title=title, y_label="Spearman's rank correlation")
+        # Without contexts the score is the same whatever their number.
+        shown = {
+            system: [
+                row if row["reads_contexts"] else row | {"scores": [row["scores"][0] | {"contexts": 0}]}
+                for row in found
+            ]
+            for system, found in results.items()
+        }
+        y_label = "Spearman's rank correlation"
+        self._report_curves(rows, "similarity", shown, "spearman", title=title, y_label=y_label)
 
     def run_wnlampro(self) -> None:
         """Clozes about rare words, for every system."""
-        task = self.recipe.wnlampro
-        assert task is not None  # as run has checked
-        evaluation = WnlamproEvaluation(self, task)
-        rows = ResultRows(self.output / "wnlampro", command=self.command_of("wnlampro"))
-        evaluation.write(self.output / "wnlampro", evaluation.evaluate(rows), command=rows.command)
+        assert self.recipe.wnlampro is not None  # as run has checked
+        benchmark = WnlamproBenchmark(self.resources, self.recipe.wnlampro)
+        self.report.write("wnlampro", *benchmark.report(benchmark.evaluate()))
+        benchmark.rows.publish()
 
     def run_rarified(self, tasks: Sequence[RarifiedTask] = ()) -> None:
         """Classification of rarified sets, by default of all, for every system."""
         for task in tasks or self.recipe.rarified:
-            evaluation = RarifiedEvaluation(self, task)
-            path = self.output / "rarified" / file_name(task.name)
-            rows = ResultRows(path, command=self.command_of(task.name))
-            evaluation.evaluate(rows)
+            benchmark, title = RarifiedBenchmark(self.resources, task), f"Rarified {task.name}"
+            benchmark.evaluate()
             systems = self.recipe.systems
-            answers = evaluation.find_answers(rows, systems, self.recipe_seeds)
+            answers = benchmark.find_answers(systems, self.resources.recipe_seeds)
             if not answers:  # no seed has them all
-                systems = evaluation.list_answered(rows, self.seeds)
-                answers = evaluation.find_answers(rows, systems, self.seeds)
-            write_accuracies(
-                path, f"Rarified {task.name}", systems, answers, max_count=task.max_count, command=rows.command
+                systems = benchmark.list_answered(self.resources.seeds)
+                answers = benchmark.find_answers(systems, self.resources.seeds)
+            report = report_accuracies(
+                title, systems, answers, max_count=task.max_count, command=benchmark.rows.command
             )
+            draw_accuracies(benchmark.folder, title, systems, report)
+            self.report.write(task.name, report.section, report.summary)
+            benchmark.rows.publish()
 
-    def _write_curves(
-        self, task: str, results: dict[str, list[dict[str, Any]]], key: str, *, title: str, y_label: str
+    def _report_curves(
+        self,
+        rows: ResultRows,
+        task: str,
+        results: dict[str, list[dict[str, Any]]],
+        key: str,
+        *,
+        title: str,
+        y_label: str,
     ) -> None:
-        """Writes the table and the figure of a task whose scores depend on the number of contexts."""
-        write_curves(
-            self.output / task,
+        """Writes table, figure and rows of a task whose scores depend on the number of contexts."""
+        section = draw_curves(
+            self.output / f"{task}.png",
             results,
             key,
             systems=[system.name for system in self.recipe.systems],
             title=title,
             y_label=y_label,
-            command=self.command_of(task),
+            command=rows.command,
         )
+        self.report.write(task, section)
+        rows.publish()
 
     def _make_rows(
         self,
+        rows: ResultRows,
         name: str,
         task: Any,
         compute: Callable[[EvaluatedSystem, int], dict[str, Any]],
@@ -289,6 +173,7 @@ class Reproduction:
         """Makes the rows of the chosen systems and seeds, as far as they are not there and up to date.
 
         Args:
+            rows: Where they are.
             name: The task's name.
             task: The task.
             compute: Computes a row.
@@ -299,10 +184,9 @@ class Reproduction:
         Raises:
             ValueError: If there are none.
         """
-        rows = ResultRows(self.output / name, command=self.command_of(name))
 
         def depends_on(system: EvaluatedSystem, seed: int) -> dict[str, Any]:
-            encoder, model = name_model(self.recipe.encoder), self.describe_model(system, seed)
+            encoder, model = name_model(self.recipe.encoder), self.resources.describe_model(system, seed)
             return {"task": asdict(task), "encoder": encoder, "model": model}
 
         def make(system: EvaluatedSystem, seed: int) -> dict[str, Any]:
@@ -311,8 +195,8 @@ class Reproduction:
         def find(system: EvaluatedSystem, seed: int) -> dict[str, Any] | None:
             return rows.find(system.name, seed, depends_on(system, seed))
 
-        collect_rows(self.runs(), make, without=WITHOUT[name])
-        results = collect_rows(self.recipe_runs(), find, without=WITHOUT[name])
+        collect_rows(self.resources.runs(), make, without=WITHOUT[name])
+        results = collect_rows(self.resources.recipe_runs(), find, without=WITHOUT[name])
         if not results:
             raise ValueError(f"{name}: expected a system with vectors of its own; the plain model has none.")
         return results

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from datasets import load_dataset
@@ -20,32 +20,30 @@ from ..masked_lm.train import train_masked_lm_head
 from ..processing_context import is_uncased
 from ..rarification.wordnet import open_wordnet
 from ..training.data import read_words
-from ..utils.files import write_json
 from ..utils.hashing import hash_weights
 from ..utils.names import MASKED_LM_NAME
 from ..utils.tables import format_rows
 from ..words.pieces import PieceReader, vocabulary_words
 from ..words.splitting import normalize_spelling
-from .recipe import EvaluatedSystem, WnlamproTask
+from .recipe import PROBE, EvaluatedSystem, WnlamproTask
+from .resources import Resources
 from .rows import ResultRows
 from .systems import ORIGINAL, PLAIN, name_model
 from .wnlampro_builder import build_probe
 
-if TYPE_CHECKING:
-    from .runner import Reproduction
 
-
-class WnlamproEvaluation:
+class WnlamproBenchmark:
     """The work on one probe.
 
     Args:
-        run: The evaluation that this is a part of: its encoder, systems and corpora are used.
+        resources: The encoder, systems and corpora.
         task: The probe and the masked language model.
     """
 
-    def __init__(self, run: "Reproduction", task: WnlamproTask) -> None:
-        self.run, self.task = run, task
-        self.folder = run.work / "wnlampro"
+    def __init__(self, resources: Resources, task: WnlamproTask) -> None:
+        self.resources, self.task = resources, task
+        self.folder = resources.work / "wnlampro"
+        self.rows = resources.rows_of("wnlampro", items=True)
         self._vectors: dict[tuple[str, int], WordVectors] = {}  # systems that differ in the mode share them
 
     @cached_property
@@ -55,8 +53,7 @@ class WnlamproEvaluation:
             entries = read_wnlampro(self.task.probe, "test")
         else:
             depends_on = {"max_entries": self.task.max_entries, "wordnet": self.task.wordnet, **self._settings}
-            rows = ResultRows(self.run.output / "wnlampro" / "probe", command=self.run.command_of("wnlampro"))
-            row = rows.make("built", 0, depends_on, self._build, options=[])
+            row = self.rows.make(PROBE, 0, depends_on, self._build, options=[])
             entries = drop_frequent_corruptions(
                 entry for entry in map(parse_entry, row["entries"]) if entry.split == "test"
             )
@@ -64,17 +61,17 @@ class WnlamproEvaluation:
 
     @property
     def _settings(self) -> dict[str, Any]:
-        recipe = self.run.recipe
+        recipe = self.resources.recipe
         return {"corpora": [asdict(source) for source in recipe.corpora], "encoder": name_model(recipe.encoder)}
 
     def _build(self) -> dict[str, Any]:
         """Builds a probe and returns it in the published format."""
         probe = build_probe(
             open_wordnet(self.task.wordnet),
-            self.run.counts,
-            vocabulary_words(PieceReader(self.run.tokenizer)),
+            self.resources.counts,
+            vocabulary_words(PieceReader(self.resources.tokenizer)),
             max_entries=self.task.max_entries,
-            show_progress=self.run.show_progress,
+            show_progress=self.resources.show_progress,
         )
         path = self.folder / "probe.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,13 +85,13 @@ class WnlamproEvaluation:
             return self.task.model
         folder = self.folder / f"masked-lm-{self.task.max_steps}-steps"
         train_masked_lm_head(
-            self.run.recipe.encoder,
+            self.resources.recipe.encoder,
             load_dataset("text", data_files=self.task.texts, split="train"),
             folder,
             max_steps=self.task.max_steps,
-            heldout_words=read_words(self.task.heldout_words, is_uncased(self.run.tokenizer)),
-            command=self.run.command_of("wnlampro"),
-            show_progress=self.run.show_progress,
+            heldout_words=read_words(self.task.heldout_words, is_uncased(self.resources.tokenizer)),
+            command=self.resources.command_of("wnlampro"),
+            show_progress=self.resources.show_progress,
         )
         return str(folder)
 
@@ -105,11 +102,11 @@ class WnlamproEvaluation:
         Raises:
             ValueError: If its input embeddings are not the encoder's, which vectors are made for.
         """
-        model = AutoModelForMaskedLM.from_pretrained(self.model_name).to(self.run.encoder.device)
-        if not torch.equal(model.get_input_embeddings().weight.detach().float(), self.run.vocabulary):
+        model = AutoModelForMaskedLM.from_pretrained(self.model_name).to(self.resources.encoder.device)
+        if not torch.equal(model.get_input_embeddings().weight.detach().float(), self.resources.vocabulary):
             raise ValueError(
-                f"wnlampro.model: expected the input embeddings of {self.run.recipe.encoder}, for which vectors are "
-                f"made; {self.model_name} has others. Train a head with `bertram masked-lm`."
+                f"wnlampro.model: expected the input embeddings of {self.resources.recipe.encoder}, for which vectors "
+                f"are made; {self.model_name} has others. Train a head with `bertram masked-lm`."
             )
         return model
 
@@ -126,11 +123,11 @@ class WnlamproEvaluation:
     @cached_property
     def contexts(self) -> dict[str, list[str]]:
         """Contexts of all keywords."""
-        words = list({normalize_spelling(entry.keyword.word, self.run.lower_case) for entry in self.entries})
-        found = self.run.find_contexts(self.run.recipe.corpora, words, self.folder)
-        return {word: found.get(word)[: self.run.recipe.max_contexts] for word in sorted(words)}
+        words = list({normalize_spelling(entry.keyword.word, self.resources.lower_case) for entry in self.entries})
+        found = self.resources.find_contexts(self.resources.recipe.corpora, words, self.folder)
+        return {word: found.get(word)[: self.resources.recipe.max_contexts] for word in sorted(words)}
 
-    def evaluate(self, rows: ResultRows) -> dict[str, list[dict[str, Any]]]:
+    def evaluate(self) -> dict[str, list[dict[str, Any]]]:
         """Asks with the chosen systems and seeds, as far as that is not done yet; what is indomain has no texts here.
 
         Returns:
@@ -142,36 +139,36 @@ class WnlamproEvaluation:
         settings = self._settings | {
             "task": asdict(self.task),
             "entries": [str((entry.id, entry.keyword, entry.targets)) for entry in self.entries],
-            "max_contexts": self.run.recipe.max_contexts,
+            "max_contexts": self.resources.recipe.max_contexts,
             "masked_lm": None if self.task.model is None else name_model(self.task.model),
         }
 
         def depends_on(system: EvaluatedSystem, seed: int) -> dict[str, Any]:
-            return settings | {"system": asdict(system), "model": self.run.describe_model(system, seed)}
+            return settings | {"system": asdict(system), "model": self.resources.describe_model(system, seed)}
 
-        for system, seed in filter(_is_asked, self.run.runs()):
-            rows.make(system.name, seed, depends_on(system, seed), partial(self._ask, system, seed))
+        for system, seed in filter(_is_asked, self.resources.runs()):
+            self.rows.make(system.name, seed, depends_on(system, seed), partial(self._ask, system, seed))
         results: dict[str, list[dict[str, Any]]] = {}
-        for system, seed in filter(_is_asked, self.run.recipe_runs()):
-            row = rows.find(system.name, seed, depends_on(system, seed))
+        for system, seed in filter(_is_asked, self.resources.recipe_runs()):
+            row = self.rows.find(system.name, seed, depends_on(system, seed))
             if row is not None:
                 results.setdefault(system.name, []).append(row)
         if not results:
             raise ValueError("wnlampro: expected a system that is neither indomain nor the original words; got none.")
-        check_heads([row for found in results.values() for row in found], rows.folder)
+        check_heads([row for found in results.values() for row in found], self.rows)
         return results
 
     def _ask(self, system: EvaluatedSystem, seed: int) -> dict[str, Any]:
         """Scores the masked language model with one system's vectors."""
         facts: dict[str, Any] = {"head": self.head}
         if system.model == PLAIN:
-            return self._score(self.model, self.run.tokenizer) | facts
+            return self._score(self.model, self.resources.tokenizer) | facts
         key = (system.model, seed)
         if key not in self._vectors:
-            source = self.run.vectors_of(system, seed)
-            self._vectors[key] = source.induce(self.contexts, show_progress=self.run.show_progress)
+            source = self.resources.vectors_of(system, seed)
+            self._vectors[key] = source.induce(self.contexts, show_progress=self.resources.show_progress)
         vectors = self._vectors[key]
-        injector = BertramEmbeddingInjector(self.model, self.run.tokenizer, vectors, mode=system.mode)
+        injector = BertramEmbeddingInjector(self.model, self.resources.tokenizer, vectors, mode=system.mode)
         try:
             scores = self._score(injector, injector.tokenizer)
         finally:
@@ -179,16 +176,15 @@ class WnlamproEvaluation:
         return scores | facts | {"words": len(self.contexts), "words_without_vector": len(vectors.failed)}
 
     def _score(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-        return evaluate_wnlampro(model, tokenizer, self.entries, show_progress=self.run.show_progress).to_dict()
+        return evaluate_wnlampro(model, tokenizer, self.entries, show_progress=self.resources.show_progress).to_dict()
 
-    def write(self, path: Path, results: Mapping[str, Sequence[Mapping[str, Any]]], *, command: str | None) -> None:
-        """Writes the table of the paper: MRR of each system for each band, and its precision, as Markdown and JSON.
+    def report(self, results: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[str, dict[str, Any]]:
+        """Returns the table of the paper, MRR of each system for each band and its precision, as Markdown and for JSON.
 
         Args:
-            path: The beginning of the file names.
             results: What `evaluate` returned.
-            command: The command that makes it, for the record.
         """
+        command = self.rows.command
         ids = {band: [entry.id for entry in self.entries if entry.band == band] for band in self.task.bands}
         ranks = {name: average_ranks(rows) for name, rows in results.items()}
         compared = {band: compare_ranks(ranks, ids[band]) for band in ids}
@@ -208,23 +204,21 @@ class WnlamproEvaluation:
             table.append(row)
         head = next(iter(results.values()))[0].get("head", {})
         text = (
-            "# WNLaMPro\n\nMean reciprocal rank on the test entries (their number in brackets) and precision at k, "
+            "## WNLaMPro\n\nMean reciprocal rank on the test entries (their number in brackets) and precision at k, "
             "means over the seeds named.\n"
             f"Best underlined; bold: not surely worse, by a paired t-test (p >= {SIGNIFICANCE}).\n"
         )
         if "perplexity" in head:
             text += f"Masked language model: perplexity {head['perplexity']:.1f}, accuracy {head['accuracy']:.3f}.\n"
         text += f"Command: `{command}`\n\n{format_rows(table)}\n"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.with_suffix(".md").write_text(text, encoding="utf-8")
-        write_json(path.with_suffix(".json"), {"command": command, "seeds": seeds, "head": head, "bands": compared})
+        return text, {"command": command, "seeds": seeds, "head": head, "bands": compared}
 
 
 def _is_asked(run: tuple[EvaluatedSystem, int]) -> bool:
     return not run[0].indomain and run[0].model != ORIGINAL
 
 
-def check_heads(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
+def check_heads(rows: Sequence[Mapping[str, Any]], kept: ResultRows) -> None:
     """Raises a ValueError if rows are of different masked language models, which cannot be compared."""
     heads = {row.get("head", {}).get("weights"): row for row in rows}
     if len(heads) > 1:
@@ -234,7 +228,7 @@ def check_heads(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
         ]
         raise ValueError(
             f"Results of WNLaMPro are of different masked language models: {'; '.join(names)}. They were made on "
-            f"different machines or with other texts. Delete {folder} and run again."
+            f"different machines or with other texts. Delete {kept.folder} and {kept.published} and run again."
         )
 
 

@@ -143,11 +143,22 @@ def fit_look_alikes(
     examples = _make_examples(model, processor, misspelt_inputs, misspelt, settings, seed)
     others = _make_examples(model, processor, inputs, unknown, settings, seed)
     parts = [
-        (examples, settings.misspelt_share_of(examples.num_contexts)),
-        (others, 1 - settings.misspelt_share_of(others.num_contexts)),
+        (examples, misspelt_share(settings, examples.num_contexts)),
+        (others, 1 - misspelt_share(settings, others.num_contexts)),
     ]
     mixing = _with_mixture(model)
     return mixing, _fit_log_odds(mixing.look_alike_mixture, parts)
+
+
+def misspelt_share(settings: LookAlikeSettings, num_contexts: torch.Tensor) -> torch.Tensor:
+    """Returns how many of the unknown words with so many contexts are misspellings.
+
+    Example:
+        >>> misspelt_share(LookAlikeSettings(misspelt_share=0.5), torch.tensor([0, 1, 2])).tolist()
+        [0.5, 0.2, 0.1]
+    """
+    others = (1 - settings.misspelt_share) * (1 + num_contexts.double()) ** 2
+    return settings.misspelt_share / (settings.misspelt_share + others)
 
 
 @torch.no_grad()

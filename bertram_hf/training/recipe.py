@@ -2,14 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
-
-import torch
-from transformers import TrainingArguments
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from ..configuration_bertram import PRESETS
-from ..corpus.contexts import CorpusSource
+from ..corpus.settings import CorpusSource
 from ..utils.settings import build_settings, load_settings
 
 
@@ -71,22 +68,13 @@ class StageSettings:
     max_repetitions: int = 5
     loss: LossSettings = field(default_factory=LossSettings)
     cache: bool = True
-    cache_dtype: str = "float16"
+    cache_dtype: Literal["float16", "float32"] = "float16"
     cached_form_dropout: bool = False
     freeze_form: bool | None = None
     ridge: float | None = None
     lazy_adam: bool = False
     patience: int | None = None
     trainer: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        defaults = {entry.name: entry.default for entry in fields(TrainingArguments)}
-        for name, value in self.trainer.items():
-            if name not in defaults:
-                raise ValueError(f"trainer.{name}: TrainingArguments has no such field.")
-            is_number = isinstance(defaults[name], int | float) and not isinstance(defaults[name], bool)
-            if is_number and (isinstance(value, bool) or not isinstance(value, int | float | type(None))):
-                raise ValueError(f"trainer.{name}: expected a number; got {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -112,16 +100,6 @@ class LookAlikeSettings:
         for name in ("misspelt_share", "two_errors_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie in [0, 1]; got {getattr(self, name)}.")
-
-    def misspelt_share_of(self, num_contexts: torch.Tensor) -> torch.Tensor:
-        """Returns how many of the unknown words with so many contexts are misspellings.
-
-        Example:
-            >>> LookAlikeSettings(misspelt_share=0.5).misspelt_share_of(torch.tensor([0, 1, 2])).tolist()
-            [0.5, 0.2, 0.1]
-        """
-        others = (1 - self.misspelt_share) * (1 + num_contexts.double()) ** 2
-        return self.misspelt_share / (self.misspelt_share + others)
 
 
 # The training details of the paper's appendix, for BERT-base.

@@ -3,11 +3,13 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
+from accelerate import PartialState
+from transformers import PreTrainedModel
 
 from ..evaluation.recovery import RecoveryScore, evaluate_recovery
 from ..modeling_bertram import BertramModel
@@ -19,69 +21,84 @@ from .data import TrainingData
 from .recipe import Recipe
 from .stage import read_record
 
-if TYPE_CHECKING:
-    from .run import TrainingRun
-
 STAGE_FACTS = ("epochs", "steps", "train_loss", "eval_loss", "seconds")
 EVALUATION = "Recovery of held-out words: rank of the true embedding among the whole vocabulary by centred cosine."
 
 
-def finish_system(run: "TrainingRun", preset: str, model: BertramModel, stages: Sequence[Path]) -> Path:
-    """Saves a trained system with its record and scores it on the held-out words. Returns its folder."""
-    folder = run.output / preset
-    records = [read_record(stage) for stage in stages]
-    fingerprint = _fingerprint(run, records[-1]["fingerprint"])
-    path = folder / TRAINING_NAME
-    found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    # Only the main process decides: another one may look when this one has already written.
-    if run.process.is_main_process and found.get("fingerprint") != fingerprint:
-        unfinished = folder.with_name(f"{preset}.unfinished")
-        processor = BertramProcessor.from_pretrained(stages[-1])
-        save_model(model, unfinished, dtype=run.recipe.dtype, save_layers=run.recipe.save_layers)
-        processor.save_pretrained(unfinished)
-        model = BertramModel.from_pretrained(unfinished, encoder=run.encoder)  # what users get is what is scored
-        scores = _score(run, model, processor)
-        stage_records = dict(zip([stage.name for stage in stages], records, strict=True))
-        record = describe_training(run.recipe, run.data, stage_records, scores, command=run.command)
-        record["fingerprint"] = fingerprint
-        content = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
-        (unfinished / TRAINING_NAME).write_text(content, encoding="utf-8")
-        # Only now, and the record last: a kill or a full disk leaves the system that was there before.
-        folder.mkdir(exist_ok=True)
-        if processor.look_alikes is None:
-            (folder / LOOK_ALIKES_NAME).unlink(missing_ok=True)
-        for file in sorted(unfinished.iterdir(), key=lambda file: file.name == TRAINING_NAME):
-            file.replace(folder / file.name)
-        unfinished.rmdir()
-    run.process.wait_for_everyone()
-    return folder
+@dataclass(frozen=True)
+class SystemWriter:
+    """Saves and scores the trained systems of a recipe.
 
+    Attributes:
+        recipe: The recipe.
+        data: Its words and contexts.
+        encoder: The encoder.
+        process: This process among those that train; the main one writes.
+        command: The command that was given, for the record.
+        show_progress: Whether to show progress bars.
+    """
 
-def _fingerprint(run: "TrainingRun", trained: str) -> str:
-    """Names all that a saved system and its record depend on: the last stage, and how it is saved and scored."""
-    recipe, heldout = run.recipe, run.data.heldout_contexts
-    saved = [recipe.dtype, recipe.encoder_name or str(recipe.encoder), recipe.description, asdict(recipe.heldout)]
-    saved += ["layers"] if recipe.save_layers else []
-    contexts = [[word, heldout[word]] for word in run.data.heldout]
-    return hashlib.sha256(json.dumps([trained, saved, contexts]).encode()).hexdigest()[:32]
+    recipe: Recipe
+    data: TrainingData
+    encoder: PreTrainedModel
+    process: PartialState
+    command: str | None = None
+    show_progress: bool = True
 
+    def finish(self, preset: str, model: BertramModel, stages: Sequence[Path]) -> Path:
+        """Saves a trained system with its record and scores it on the held-out words. Returns its folder."""
+        folder = Path(self.recipe.output) / preset
+        records = [read_record(stage) for stage in stages]
+        fingerprint = self._fingerprint(records[-1]["fingerprint"])
+        path = folder / TRAINING_NAME
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        # Only the main process decides: another one may look when this one has already written.
+        if self.process.is_main_process and found.get("fingerprint") != fingerprint:
+            unfinished = folder.with_name(f"{preset}.unfinished")
+            processor = BertramProcessor.from_pretrained(stages[-1])
+            save_model(model, unfinished, dtype=self.recipe.dtype, save_layers=self.recipe.save_layers)
+            processor.save_pretrained(unfinished)
+            model = BertramModel.from_pretrained(unfinished, encoder=self.encoder)  # what users get is what is scored
+            scores = self._score(model, processor)
+            stage_records = dict(zip([stage.name for stage in stages], records, strict=True))
+            record = describe_training(self.recipe, self.data, stage_records, scores, command=self.command)
+            record["fingerprint"] = fingerprint
+            content = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+            (unfinished / TRAINING_NAME).write_text(content, encoding="utf-8")
+            # Only now, and the record last: a kill or a full disk leaves the system that was there before.
+            folder.mkdir(exist_ok=True)
+            if processor.look_alikes is None:
+                (folder / LOOK_ALIKES_NAME).unlink(missing_ok=True)
+            for file in sorted(unfinished.iterdir(), key=lambda file: file.name == TRAINING_NAME):
+                file.replace(folder / file.name)
+            unfinished.rmdir()
+        self.process.wait_for_everyone()
+        return folder
 
-def _score(run: "TrainingRun", model: BertramModel, processor: BertramProcessor) -> list[RecoveryScore]:
-    """Scores a model on the held-out words; nothing if there are none."""
-    heldout = run.recipe.heldout
-    if not run.data.heldout:
-        return []
-    return evaluate_recovery(
-        model,
-        processor,
-        {word: run.data.heldout_contexts[word] for word in run.data.heldout},
-        run.data.targets,
-        vocabulary=run.vocabulary,
-        num_contexts=heldout.num_contexts,
-        num_draws=heldout.num_draws,
-        seed=run.recipe.seed,
-        show_progress=run.show_progress,
-    )
+    def _fingerprint(self, trained: str) -> str:
+        """Names all that a saved system and its record depend on: the last stage, and how it is saved and scored."""
+        recipe, heldout = self.recipe, self.data.heldout_contexts
+        saved = [recipe.dtype, recipe.encoder_name or str(recipe.encoder), recipe.description, asdict(recipe.heldout)]
+        saved += ["layers"] if recipe.save_layers else []
+        contexts = [[word, heldout[word]] for word in self.data.heldout]
+        return hashlib.sha256(json.dumps([trained, saved, contexts]).encode()).hexdigest()[:32]
+
+    def _score(self, model: BertramModel, processor: BertramProcessor) -> list[RecoveryScore]:
+        """Scores a model on the held-out words; nothing if there are none."""
+        heldout = self.recipe.heldout
+        if not self.data.heldout:
+            return []
+        return evaluate_recovery(
+            model,
+            processor,
+            {word: self.data.heldout_contexts[word] for word in self.data.heldout},
+            self.data.targets,
+            vocabulary=self.encoder.get_input_embeddings().weight.detach().float(),
+            num_contexts=heldout.num_contexts,
+            num_draws=heldout.num_draws,
+            seed=self.recipe.seed,
+            show_progress=self.show_progress,
+        )
 
 
 def describe_training(

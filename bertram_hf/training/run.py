@@ -30,9 +30,9 @@ from .fusion import NETWORK_FIELDS, context_part, form_part, fuse, replace_field
 from .inputs import make_inputs
 from .look_alikes import FITTING_VERSION, fit_look_alikes
 from .recipe import LookAlikeSettings, Recipe, StageSettings
-from .record import finish_system
+from .record import SystemWriter
 from .ridge import start_from_ridge
-from .stage import read_record, train_stage, write_record
+from .stage import check_trainer_fields, read_record, train_stage, write_record
 from .trainer import heldout_batches
 
 logger = logging.getLogger(__name__)
@@ -64,6 +64,7 @@ class TrainingRun:
     """The work on one recipe; see `train_recipe`."""
 
     def __init__(self, recipe: Recipe, *, command: str | None = None, show_progress: bool = True) -> None:
+        check_trainer_fields(recipe)
         self.recipe, self.command = recipe, command
         self.output = Path(recipe.output)
         self.process = join_processes()
@@ -81,6 +82,7 @@ class TrainingRun:
     def train(self) -> dict[str, Path]:
         """Trains all systems. Returns their folders."""
         folders = {}
+        writer = SystemWriter(self.recipe, self.data, self.encoder, self.process, self.command, self.show_progress)
         for preset in self.recipe.systems:
             config = self.configure(preset)
             if config.mode == "form":
@@ -93,7 +95,7 @@ class TrainingRun:
                 if self.recipe.look_alikes is not None:
                     names.append(f"{preset}-look-alikes")
                 stages = [self.stage_folder(name, config) for name in names]
-            folders[preset] = finish_system(self, preset, model, stages)
+            folders[preset] = writer.finish(preset, model, stages)
         return folders
 
     def configure(self, preset: str) -> BertramConfig:

@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,28 @@ from ..utils.files import write_json
 from ..utils.trainer import last_whole_checkpoint
 from .batches import InputMaker, WordBatches, count_repetitions
 from .losses import MimickingLoss
-from .recipe import StageSettings
+from .recipe import Recipe, StageSettings
 from .trainer import BertramTrainer
 
 logger = logging.getLogger(__name__)
 STAGE_NAME = "stage.json"
+
+
+def check_trainer_fields(recipe: Recipe) -> None:
+    """Raises a ValueError if a stage of a recipe gives the Trainer a field that it does not have, or text for a number.
+
+    Recipes do not check this themselves, so that reading one does not load the Trainer.
+    """
+    stages = {"context": recipe.context, "form": recipe.form, "combined": recipe.combined}
+    stages |= {f"combined_for.{preset}": recipe.combined_stage(preset) for preset in recipe.combined_for}
+    defaults = {entry.name: entry.default for entry in fields(TrainingArguments)}
+    for stage, settings in stages.items():
+        for name, value in () if settings is None else settings.trainer.items():
+            if name not in defaults:
+                raise ValueError(f"{stage}.trainer.{name}: TrainingArguments has no such field. Check its name.")
+            is_number = isinstance(defaults[name], int | float) and not isinstance(defaults[name], bool)
+            if is_number and (isinstance(value, bool) or not isinstance(value, int | float | type(None))):
+                raise ValueError(f"{stage}.trainer.{name}: expected a number; got {value!r}.")
 
 
 def train_stage(

@@ -4,11 +4,21 @@ import os
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
 Settings = TypeVar("Settings")
+EXPECTED = {
+    int: "an integer",
+    float: "a number",
+    str: "text, which YAML needs in quotes if it looks like a number",
+    bool: "true or false",
+    list: "a list, such as [a, b]",
+    dict: "fields with values",
+    Mapping: "fields with values",
+}
 
 
 def load_settings(
@@ -22,7 +32,7 @@ def load_settings(
         overrides: Values that replace or add to those of the file.
 
     Raises:
-        ValueError: If the file is no YAML or has a field that the settings do not have, with those that there are.
+        ValueError: If the file is no YAML, or a field is missing, is not known or has a value of another type.
     """
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
@@ -38,7 +48,17 @@ def load_settings(
 
 
 def build_settings(kind: type[Settings], given: Any, where: str = "", default: Settings | None = None) -> Settings:
-    """Makes settings of a dictionary; what it does not have is taken from `default`, or from the class."""
+    """Makes settings of nested dictionaries, as YAML and JSON have them.
+
+    Args:
+        kind: The dataclass.
+        given: Its fields.
+        where: The path of the field that holds these settings, for errors.
+        default: Where fields that are not given come from; by default from the class.
+
+    Raises:
+        ValueError: If a field is missing, is not known or has a value of another type; the message names its path.
+    """
     if not isinstance(given, Mapping):
         raise ValueError(f"{where or f'a {kind.__name__.lower()}'} has fields of its own; got {given!r:.80}.")
     known = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
@@ -49,14 +69,7 @@ def build_settings(kind: type[Settings], given: Any, where: str = "", default: S
         if name not in known:
             raise ValueError(f"there is no field {path}. Fields: {', '.join(known)}.")
         before = getattr(default if default is not None else kind, name, None)  # a class has its simple defaults
-        inner = _inner_kind(hints[name])
-        if inner is not None and isinstance(value, list):
-            value = [build_settings(inner, item, f"{path}[{index}]") for index, item in enumerate(value)]
-        elif inner is not None and value is not None:
-            value = build_settings(inner, value, path, before)
-        elif isinstance(value, Mapping):
-            value = {**(before or {}), **{key: _number(item) for key, item in value.items()}}
-        values[name] = _number(value)
+        values[name] = _read(hints[name], value, path, before)
     for size, other in (("words_per_batch", "contexts_per_batch"), ("contexts_per_batch", "words_per_batch")):
         if values.get(size) is not None and other in known:
             values.setdefault(other, None)  # a batch has one size; the default's gives way
@@ -64,16 +77,34 @@ def build_settings(kind: type[Settings], given: Any, where: str = "", default: S
         return kind(**values) if default is None else replace(default, **values)  # type: ignore[type-var]
     except TypeError as error:
         if "missing" not in str(error):
-            raise ValueError(str(error)) from error
+            raise
         missing = str(error).partition(": ")[2].replace("'", "")
         raise ValueError(f"{where or f'a {kind.__name__.lower()}'} needs the fields {missing}.") from error
 
 
-def _inner_kind(hint: Any) -> Any:
-    """Returns the dataclass that a field holds, alone, in a list or optionally; None if it holds none."""
-    if isinstance(hint, type) and is_dataclass(hint):
-        return hint
-    return next((kind for argument in get_args(hint) if (kind := _inner_kind(argument)) is not None), None)
+def _read(hint: Any, value: Any, where: str, default: Any = None) -> Any:
+    """Returns a value of the type that a field declares: a plain type, a dataclass, a Literal, or a list, mapping or
+    optional of these. Integers stay integers where a float is declared, as results are named by what recipes hold."""
+    outer, inner = get_origin(hint), get_args(hint)
+    if outer in (Union, UnionType):
+        (kind,) = (choice for choice in inner if choice is not NoneType)
+        return None if value is None else _read(kind, value, where, default)
+    if is_dataclass(hint):
+        return build_settings(hint, value, where, default)  # type: ignore[arg-type]
+    if outer is list and isinstance(value, list | tuple):
+        return [_read(inner[0], item, f"{where}[{index}]") for index, item in enumerate(value)]
+    if outer in (dict, Mapping) and isinstance(value, Mapping):
+        return {**(default or {}), **{key: _read(inner[1], item, f"{where}.{key}") for key, item in value.items()}}
+    if hint in (int, float, Any):
+        value = _number(value)
+        if hint is int and isinstance(value, float) and value.is_integer():
+            value = int(value)
+    plain = {float: int | float, Any: object}.get(hint, hint if outer is None else ())
+    is_number = isinstance(value, bool) and hint in (int, float)
+    if (outer is Literal and value in inner) or (isinstance(value, plain) and not is_number):
+        return value
+    expected = EXPECTED.get(outer or hint) or f"one of {', '.join(map(repr, inner))}"
+    raise ValueError(f"{where}: expected {expected}; got {value!r:.80}.")
 
 
 def _overlay(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

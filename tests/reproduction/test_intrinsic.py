@@ -1,7 +1,6 @@
-import json
-
 import pytest
 import yaml
+from support.tiny_evaluation import read_rows, read_section
 from support.tiny_training import make_sentences, write_encoder, write_recipe
 
 from bertram_hf.cli import main
@@ -57,17 +56,14 @@ def test_every_system_is_scored_and_a_look_alike_is_found(tmp_path, lists):
     path = tmp_path / "evaluation.yaml"
     path.write_text(yaml.safe_dump(content))
     assert main(["reproduce", str(path)]) == 0
-    rows = {
-        name: json.loads((tmp_path / "results" / "misspellings" / f"{name}-seed-0.json").read_text())
-        for name in ("mean-of-pieces", "bertram-add", "a-la-carte")
-    }
-    assert [score["contexts"] for score in rows["mean-of-pieces"]["scores"]] == [0]
-    assert [score["contexts"] for score in rows["a-la-carte"]["scores"]] == [1, 4]
-    scores = rows["bertram-add"]["scores"]
+    rows = {row["system"]: row for row in read_rows(tmp_path / "results" / "misspellings.jsonl").values()}
+    assert [score["contexts"] for score in rows["mean of pieces"]["scores"]] == [0]
+    assert [score["contexts"] for score in rows["A La Carte"]["scores"]] == [1, 4]
+    scores = rows["BERTRAM-add"]["scores"]
     assert [score["contexts"] for score in scores] == [0, 1, 4]
-    assert rows["bertram-add"]["num_words"] == 3
-    assert scores[0]["mrr"] > 2 * rows["mean-of-pieces"]["scores"][0]["mrr"]
-    assert "Recovery of 3 words from their misspellings" in (tmp_path / "results" / "misspellings.md").read_text()
+    assert rows["BERTRAM-add"]["num_words"] == 3
+    assert scores[0]["mrr"] > 2 * rows["mean of pieces"]["scores"][0]["mrr"]
+    assert "Recovery of 3 words from their misspellings" in read_section(tmp_path / "results", "misspellings")
 
 
 def test_a_word_with_many_misspellings_counts_once(bert_tokenizer):

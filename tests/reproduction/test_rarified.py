@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from support.tiny_evaluation import SYSTEMS, change_evaluation, read_rows, write_evaluation
+from support.tiny_evaluation import SYSTEMS, change_evaluation, read_rows, read_section, write_evaluation
 from support.tiny_models import FAMILIES
 
 pytest.importorskip("datatrove")
@@ -21,10 +21,10 @@ from bertram_hf.corpus.contexts import CorpusSource
 from bertram_hf.evaluation.rarified import evaluate_rarified, predict_labels
 from bertram_hf.evaluation.statistics import sign_test
 from bertram_hf.rarification.substitutions import Substitutions
-from bertram_hf.reproduction.rarified import RarifiedEvaluation
-from bertram_hf.reproduction.rarified_tables import RarifiedAnswers, write_accuracies
+from bertram_hf.reproduction.rarified import RarifiedBenchmark
+from bertram_hf.reproduction.rarified_tables import RarifiedAnswers, report_accuracies
 from bertram_hf.reproduction.recipe import EvaluatedSystem, EvaluationRecipe, RarifiedTask
-from bertram_hf.reproduction.runner import Reproduction
+from bertram_hf.reproduction.resources import Resources
 
 
 @pytest.fixture(scope="module")
@@ -65,71 +65,69 @@ def test_rarified_set_is_classified_by_every_system(recipe, tmp_path, capsys):
     }
     path = change_evaluation(recipe, tmp_path / "evaluation.yaml", fields)
     arguments = ["reproduce", str(path), "--only", "Tiny News", "--seed", "0"]
-    folder = tmp_path / "results" / "rarified"
+    results = tmp_path / "results"
+    published, summary = results / "rarified-tiny-news.jsonl.gz", results / "summary.json"
     assert main([*arguments, "--system", "tiny BERT"]) == 0
-    assert list(json.loads((folder / "tiny-news.json").read_text())["subsets"]["All"]) == ["tiny BERT"]
+    assert list(json.loads(summary.read_text())["Tiny News"]["subsets"]["All"]) == ["tiny BERT"]
     assert main([*arguments, "--system", "mean of pieces"]) == 0  # the table has all systems that have answered
-    assert list(json.loads((folder / "tiny-news.json").read_text())["subsets"]["All"]) == [
-        "tiny BERT",
-        "mean of pieces",
-    ]
+    answered = json.loads(summary.read_text())["Tiny News"]["subsets"]["All"]
+    assert list(answered) == ["tiny BERT", "mean of pieces"]
     assert main(arguments) == 0
-    rows = read_rows(folder / "tiny-news")
-    assert rows["a-la-carte-seed-0.json"]["command"] == (
+    rows = read_rows(published)
+    texts = rows.pop("texts-seed-0")
+    assert rows["a-la-carte-seed-0"]["command"] == (
         f"bertram reproduce {path} --only 'Tiny News' --system 'A La Carte' --seed 0"
     )
     assert len(rows) == 8
     sizes = {len(row["correct"]) for row in rows.values()}
     assert len(sizes) == 1
     assert sizes.pop() > 20
-    plain = rows["tiny-bert-seed-0.json"]
+    plain = rows["tiny-bert-seed-0"]
     assert plain["accuracy"]["All"] == plain["accuracy"]["Msp"] == plain["correct"].count("1") / len(plain["correct"])
     assert plain["accuracy"]["WN"] is None
-    outside, inside = rows["a-la-carte-seed-0.json"], rows["a-la-carte-indomain-seed-0.json"]
+    outside, inside = rows["a-la-carte-seed-0"], rows["a-la-carte-indomain-seed-0"]
     assert outside["words_without_vector"] > inside["words_without_vector"] == 0  # they occur in the test set only
-    table = (folder / "tiny-news.md").read_text()
+    table = read_section(results, "Tiny News")
     assert "| tiny BERT |" in table
     assert "| p against tiny BERT |" in table
     assert "means over seeds 0 (" in table
     assert f"Command: `bertram reproduce {path} --only 'Tiny News'`" in table
-    result = json.loads((folder / "tiny-news.json").read_text())
+    result = json.loads(summary.read_text())["Tiny News"]
     assert result["command"] == f"bertram reproduce {path} --only 'Tiny News'"
     assert result["seeds"] == [0]
     compared = result["subsets"]
     assert set(compared) == {"All", "Msp", "WN"}
     assert list(result["p_values"]["All"]) == list(compared["All"])
-    by_count = json.loads((folder / "tiny-news-by-count.json").read_text())
-    assert (by_count["command"], by_count["seeds"]) == (result["command"], [0])
-    assert by_count["gain_by_band"]["ranges"] == ["[0, 125)", "[125, 250)", "[250, 500)", "[500, inf)"]
-    assert by_count["gain_by_band"]["num_texts"] == [len(plain["correct"]), 0, 0, 0]
-    assert by_count["accuracy_below"]["num_texts"][-1] == len(plain["correct"])
+    assert result["gain_by_band"]["ranges"] == ["[0, 125)", "[125, 250)", "[250, 500)", "[500, inf)"]
+    assert result["gain_by_band"]["num_texts"] == [len(plain["correct"]), 0, 0, 0]
+    assert result["accuracy_below"]["num_texts"][-1] == len(plain["correct"])
     assert f"| model | [0, 125) ({len(plain['correct'])}) |" in table
     # Each misspelling has the vector of its word, so that every answer is that to the original text.
-    assert set(rows["bound-seed-0.json"]["correct"]) == {"1"}
-    assert "| bound | 100.0 | 100.0 |" in (folder / "tiny-news.md").read_text()
+    assert set(rows["bound-seed-0"]["correct"]) == {"1"}
+    assert "| bound | 100.0 | 100.0 |" in table
     assert "bound" not in compared["All"]
-    for name in ("tiny-news-by-count.png", "tiny-news-gain.png"):
-        with Image.open(folder / name) as image:
+    for name in ("accuracy-by-count.png", "gain-by-count.png"):
+        with Image.open(recipe.parent / "work" / "rarified" / "tiny-news" / name) as image:
             assert min(image.size) > 300
-    (texts,) = read_rows(folder / "tiny-news" / "texts").values()
     assert texts["rarification"]["num_rarified"] == len(plain["correct"]) == len(texts["originals"])
-    before = {path: path.stat().st_mtime_ns for path in (folder / "tiny-news").rglob("*.json")}
+    before = published.read_bytes()
     elsewhere = ["--set", f"work={tmp_path / 'elsewhere'}"]
     assert main([*arguments, *elsewhere]) == 0
-    assert not (tmp_path / "elsewhere").exists()
-    assert {path: path.stat().st_mtime_ns for path in (folder / "tiny-news").rglob("*.json")} == before
+    made = [path for path in (tmp_path / "elsewhere").rglob("*") if path.is_file()]
+    assert {path.suffix for path in made} == {".png"}  # drawn anew from the published rows
+    assert published.read_bytes() == before
     # One system of another seed is computed, but the table stays that of the seed that has them all.
     assert main(["reproduce", str(path), "--only", "Tiny News", "--system", "tiny BERT", "--seed", "1"]) == 0
-    assert (folder / "tiny-news.md").read_text() == table
-    assert len(read_rows(folder / "tiny-news")) == 9
-    plain_path = folder / "tiny-news" / "tiny-bert-seed-0.json"
+    assert read_section(results, "Tiny News") == table
+    assert set(read_rows(published)) == {*rows, "texts-seed-0", "tiny-bert-seed-1", "texts-seed-1"}
+    plain_path = recipe.parent / "work" / "rows" / "rarified-tiny-news" / "tiny-bert-seed-0.json"
     plain_path.write_text(json.dumps(plain | {"texts": "of another set"}))
     capsys.readouterr()
     assert main(arguments) == 1
     assert "seed 0, are of different rarified sets of Tiny News" in capsys.readouterr().err
 
 
-def test_accuracies_of_several_seeds_are_pooled_by_text(tmp_path):
+def test_accuracies_of_several_seeds_are_pooled_by_text():
     systems = [EvaluatedSystem("plain", "plain"), EvaluatedSystem("new", "a"), EvaluatedSystem("bound", "original")]
     draw = np.random.default_rng(0)
     answers = {}
@@ -139,8 +137,8 @@ def test_accuracies_of_several_seeds_are_pooled_by_text(tmp_path):
         subsets = {"All": kinds >= 0, "Msp": kinds == 0, "WN": kinds > 0}
         counts = [[index % 10, 0] if index % 2 else [index % 10] for index in range(number)]
         answers[seed] = RarifiedAnswers(correct, subsets, counts, [f"text {index}" for index in range(number)])
-    write_accuracies(tmp_path / "set", "Set", systems, answers, max_count=10, command="bertram")
-    result = json.loads((tmp_path / "set.json").read_text())
+    report = report_accuracies("Set", systems, answers, max_count=10, command="bertram")
+    result, table = report.summary, report.section
     assert (result["command"], result["seeds"]) == ("bertram", [3, 5])
     for subset in ("All", "Msp", "WN"):
         for name in ("plain", "new"):
@@ -151,20 +149,18 @@ def test_accuracies_of_several_seeds_are_pooled_by_text(tmp_path):
         wins[: len(seed.originals)] += seed.correct["new"].astype(int) - seed.correct["plain"]
     p_value = sign_test(wins)
     assert result["p_values"]["All"] == {"plain": {"new": p_value}, "new": {"plain": p_value}}
-    table = (tmp_path / "set.md").read_text()
     assert "means over seeds 3, 5 (mean" in table
     assert "| model | All (50) | Msp (12) | WN (38) | p against plain |" in table
     assert re.search(rf"\| new \| .* \| {p_value:.2g} \|", table)
     assert "| bound | 100.0 | 100.0 | 100.0 |  |" in table
-    by_count = json.loads((tmp_path / "set-by-count.json").read_text())
-    gains = by_count["gain_by_band"]
+    gains = result["gain_by_band"]
     assert gains["ranges"] == ["[0, 1)", "[1, 4)", "[4, inf)"]
     assert gains["num_texts"] == [10, 10, 30]  # of even indices, the others have words of two bands
     chosen = [(index, seed) for seed in answers.values() for index in range(len(seed.counts)) if index % 10 == 2]
     gain = np.mean([int(seed.correct["new"][index]) - int(seed.correct["plain"][index]) for index, seed in chosen])
     assert gains["scores"]["new"][1] == pytest.approx(gain)
-    assert by_count["accuracy_below"]["ranges"] == ["< 1", "< 2", "< 4", "< 8", "< 16"]
-    assert by_count["accuracy_below"]["num_texts"][-1] == 100
+    assert result["accuracy_below"]["ranges"] == ["< 1", "< 2", "< 4", "< 8", "< 16"]
+    assert result["accuracy_below"]["num_texts"][-1] == 100
     assert "| model | [0, 1) (10) | [1, 4) (10) | [4, inf) (30) |" in table
 
 
@@ -207,7 +203,7 @@ def test_capitalised_rare_word_of_a_cased_encoder_has_contexts(make_encoder, rob
     fields = {"systems": [EvaluatedSystem("plain", "plain")], "output": str(tmp_path), "work": str(tmp_path / "work")}
     corpora = [CorpusSource(inputs=[str(tmp_path / "text.txt")], options={"unit": "line"})]
     recipe = EvaluationRecipe(encoder=str(tmp_path / "encoder"), corpora=corpora, **fields)
-    evaluation = RarifiedEvaluation(Reproduction(recipe, show_progress=False), RarifiedTask("news"))
+    evaluation = RarifiedBenchmark(Resources(recipe, show_progress=False), RarifiedTask("news"))
     evaluation.substitutions = Substitutions([("laundry", "washables", "wordnet")])
     replaced = [[{"substitute": word}] for word in ("washables", "Washables", "WASHABLES")]
     found = evaluation.contexts_for(Dataset.from_dict({"replaced": replaced}), indomain=False)

@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 from support.linked_wordnet import write_linked_wordnet
-from support.tiny_evaluation import change_evaluation, read_rows, write_evaluation
+from support.tiny_evaluation import change_evaluation, read_rows, read_section, write_evaluation
 
 pytest.importorskip("datatrove")
 pytest.importorskip("matplotlib")
@@ -13,8 +13,8 @@ from transformers import AutoModelForMaskedLM
 from bertram_hf.cli import main
 from bertram_hf.evaluation.wnlampro import parse_entry
 from bertram_hf.reproduction.recipe import EvaluationRecipe
-from bertram_hf.reproduction.runner import Reproduction
-from bertram_hf.reproduction.wnlampro import WnlamproEvaluation, average_ranks, compare_ranks
+from bertram_hf.reproduction.resources import Resources
+from bertram_hf.reproduction.wnlampro import WnlamproBenchmark, average_ranks, compare_ranks
 
 PROBE = """a\ttest\tkumquat (n,2.10,3)\thypernym\triver (n,5.00,900)
 b\ttest\tquokka (n,1.90,5)\tcohyponym\tlake (n,4.80,700)\ttown (n,5.10,800)
@@ -51,40 +51,42 @@ def test_masked_language_model_is_trained_and_asked_with_every_system(recipe, tm
     }
     path = change_evaluation(recipe, tmp_path / "evaluation.yaml", fields)
     assert main(["reproduce", str(path), "--only", "wnlampro"]) == 0
-    rows = read_rows(tmp_path / "results" / "wnlampro")
-    assert list(rows) == ["mean-of-pieces-seed-0.json", "pieces-slash-seed-0.json", "tiny-bert-seed-0.json"]
+    rows = read_rows(tmp_path / "results" / "wnlampro.jsonl.gz")
+    assert list(rows) == ["mean-of-pieces-seed-0", "pieces-slash-seed-0", "tiny-bert-seed-0"]
     assert all(list(row["reciprocal_ranks"]) == list("abcde") for row in rows.values())  # neither dev nor frequent
-    assert rows["tiny-bert-seed-0.json"]["num_injected"] is None
-    assert rows["mean-of-pieces-seed-0.json"]["num_injected"] == 5
+    assert rows["tiny-bert-seed-0"]["num_injected"] is None
+    assert rows["mean-of-pieces-seed-0"]["num_injected"] == 5
     heads = [row["head"] for row in rows.values()]
     assert heads[0] == heads[1] == heads[2]
     assert heads[0]["perplexity"] > 1
-    result = json.loads((tmp_path / "results" / "wnlampro.json").read_text())
+    result = json.loads((tmp_path / "results" / "summary.json").read_text())["wnlampro"]
     assert result["command"] == f"bertram reproduce {path} --only wnlampro"
     assert result["seeds"] == {"tiny BERT": [0], "mean of pieces": [0], "pieces, slash": [0]}
     assert result["head"] == heads[0]
     compared = result["bands"]
     for band, ids in (("rare", "abc"), ("medium", "de")):
-        ranks = rows["tiny-bert-seed-0.json"]["reciprocal_ranks"]
+        ranks = rows["tiny-bert-seed-0"]["reciprocal_ranks"]
         assert compared[band]["tiny BERT"]["mrr"] == pytest.approx(sum(ranks[entry_id] for entry_id in ids) / len(ids))
         assert sum(entry["is_best"] for entry in compared[band].values()) >= 1
-    table = (tmp_path / "results" / "wnlampro.md").read_text()
+    table = read_section(tmp_path / "results", "wnlampro")
     columns = "rare (3) MRR | rare P@1 | rare P@10 | medium (2) MRR | medium P@1 | medium P@10"
     assert f"| model | seeds | {columns} |" in table
     assert "| tiny BERT | 0 |" in table
     assert main(["reproduce", str(path), "--only", "wnlampro", "--system", "tiny BERT"]) == 0
-    assert (tmp_path / "results" / "wnlampro.md").read_text() == table
-    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "results" / "wnlampro").iterdir()}
+    assert read_section(tmp_path / "results", "wnlampro") == table
+    published = tmp_path / "results" / "wnlampro.jsonl.gz"
+    before = published.read_bytes()
     elsewhere = ["--set", f"work={tmp_path / 'elsewhere'}"]
     assert main(["reproduce", str(path), "--only", "wnlampro", *elsewhere]) == 0
     assert not (tmp_path / "elsewhere").exists()
-    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "results" / "wnlampro").iterdir()} == before
+    assert published.read_bytes() == before
 
     # A head of other steps stands beside the first one, and its rows are not compared with those of the first.
     assert main(["reproduce", str(path), "--only", "wnlampro", "--set", "wnlampro.max_steps=5"]) == 0
-    changed = read_rows(tmp_path / "results" / "wnlampro")["tiny-bert-seed-0.json"]
+    changed = read_rows(published)["tiny-bert-seed-0"]
     assert changed["head"]["weights"] != heads[0]["weights"]
-    (tmp_path / "results" / "wnlampro" / "tiny-bert-seed-0.json").write_text(json.dumps(changed | {"head": heads[0]}))
+    kept = tmp_path / "work" / "rows" / "wnlampro" / "tiny-bert-seed-0.json"
+    kept.write_text(json.dumps(changed | {"head": heads[0]}))
     capsys.readouterr()
     assert main(["reproduce", str(path), "--only", "wnlampro", "--set", "wnlampro.max_steps=5"]) == 1
     assert "are of different masked language models: tiny BERT, seed 0 (perplexity" in capsys.readouterr().err
@@ -115,18 +117,18 @@ def test_probe_is_built_from_wordnet_and_the_corpora(recipe, tmp_path):
     }
     path = change_evaluation(recipe, tmp_path / "evaluation.yaml", fields)
     assert main(["reproduce", str(path), "--only", "wnlampro"]) == 0
-    (built,) = read_rows(tmp_path / "results" / "wnlampro" / "probe").values()
+    rows = read_rows(tmp_path / "results" / "wnlampro.jsonl.gz")
+    row, built = rows["plain-seed-0"], rows["probe-seed-0"]
     entries = [parse_entry(line) for line in built["entries"]]
     assert any(entry.keyword.word == "quokka" and entry.relation == "cohyponym" for entry in entries)
     asked = [entry.id for entry in entries if entry.split == "test" and entry.band != "frequent"]
-    (row,) = read_rows(tmp_path / "results" / "wnlampro").values()
     assert set(row["reciprocal_ranks"]) == set(asked)
     assert built["command"] == f"bertram reproduce {path} --only wnlampro"
     shutil.copytree(tmp_path / "wordnet", tmp_path / "another")
     changed = {"wnlampro": fields["wnlampro"] | {"wordnet": str(tmp_path / "another")}}
-    run = Reproduction(EvaluationRecipe.load(path, changed), show_progress=False)
-    assert WnlamproEvaluation(run, run.recipe.wnlampro).entries
-    (rebuilt,) = read_rows(tmp_path / "results" / "wnlampro" / "probe").values()
+    run = Resources(EvaluationRecipe.load(path, changed), show_progress=False)
+    assert WnlamproBenchmark(run, run.recipe.wnlampro).entries
+    rebuilt = json.loads((tmp_path / "work" / "rows" / "wnlampro" / "probe-seed-0.json").read_text())
     assert rebuilt["fingerprint"] != built["fingerprint"]
 
 

@@ -1,9 +1,10 @@
 """A small evaluation recipe with all that it reads."""
 
-import json
-
 import yaml
 from support.tiny_training import HELDOUT, make_sentences, write_encoder, write_recipe
+
+from bertram_hf.reproduction.report import MARK
+from bertram_hf.reproduction.rows import file_name, read_jsonl
 
 PAIRS = "river\tkumquat\t7.0\nforest\tQuokka\t2.5\nlake\tzebra\t4.0\nvalley\tkumquat\t6.0\ntown\tquokka\t1.0\n"
 SYSTEMS = [
@@ -43,8 +44,15 @@ def write_evaluation(folder):
     return path
 
 
-def read_rows(folder):
-    return {path.name: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+def read_rows(path):
+    """Reads published rows, by system and seed."""
+    return {f"{file_name(row['system'])}-seed-{row['seed']}": row for row in read_jsonl(path)}
+
+
+def read_section(results, task):
+    """Reads the part of a README that is about one task."""
+    found = MARK.split((results / "README.md").read_text())
+    return found[found.index(task) + 1]
 
 
 def change_evaluation(path, target, fields):

@@ -3,6 +3,7 @@ import yaml
 
 from bertram_hf.cli.options import read_changes
 from bertram_hf.training.recipe import LossSettings, Recipe
+from bertram_hf.training.run import train_recipe
 
 SMALLEST = {"encoder": "bert-base-uncased", "output": "out", "corpora": [{"inputs": ["a.txt"]}]}
 
@@ -75,9 +76,26 @@ def test_numbers_that_yaml_takes_for_text_are_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"combined": {"trainer": {"learning_rate": "abc"}}}, r"trainer\.learning_rate: expected a number; got 'abc'"),
-        ({"form": {"trainer": {"learning_rate": True}}}, r"trainer\.learning_rate: expected a number; got True"),
-        ({"form": {"trainer": {"epochs": 3}}}, r"trainer\.epochs: TrainingArguments has no such field"),
+        ({"max_length": "abc"}, "max_length: expected an integer; got 'abc'"),
+        ({"form_folds": 2.5}, r"form_folds: expected an integer; got 2\.5"),
+        ({"form_folds": True}, "form_folds: expected an integer; got True"),
+        ({"combined": {"min_contexts": "four"}}, r"combined\.min_contexts: expected an integer; got 'four'"),
+        ({"systems": "bertram-add"}, "systems: expected a list, such as .*; got 'bertram-add'"),
+        ({"corpora": [{"inputs": "a.txt"}]}, r"corpora\[0\]\.inputs: expected a list, such as .*; got 'a.txt'"),
+        ({"corpora": [{"inputs": ["a", 3]}]}, r"corpora\[0\]\.inputs\[1\]: expected text, .*; got 3"),
+        ({"corpora": 3}, "corpora: expected a list, such as .*; got 3"),
+        ({"heldout": {"num_contexts": [1, "two"]}}, r"heldout\.num_contexts\[1\]: expected an integer; got 'two'"),
+        ({"heldout": {"corpus": {"min_count": None}}}, r"heldout\.corpus\.min_count: expected an integer; got None"),
+        ({"description": 3}, "description: expected text, which YAML needs in quotes if .*; got 3"),
+        ({"save_layers": "yes"}, "save_layers: expected true or false; got 'yes'"),
+        ({"form": {"loss": {"mse": "much"}}}, r"form\.loss\.mse: expected a number; got 'much'"),
+        ({"form": {"cache_dtype": "int8"}}, r"form\.cache_dtype: expected one of 'float16', 'float32'; got 'int8'"),
+        ({"model": ["second_map"]}, r"model: expected fields with values; got \['second_map'\]"),
+        ({"combined_for": {"bertram-add": 3}}, r"combined_for\.bertram-add: expected fields with values; got 3"),
+        (
+            {"combined_for": {"bertram-add": {"min_contexts": "four"}}},
+            r"combined_for\.bertram-add\.min_contexts: expected an integer; got 'four'",
+        ),
         ({"epochs": 3}, r"there is no field epochs\. Fields: encoder, output, corpora, systems"),
         ({"context": {"epochs": 3}}, r"there is no field context\.epochs\. Fields: contexts_per_batch"),
         ({"combined": {"loss": {"l1": 1}}}, r"there is no field combined\.loss\.l1\. Fields: mse, cosine"),
@@ -108,6 +126,32 @@ def test_mistake_in_a_recipe_is_named(tmp_path, fields, message):
         make(**fields)
     with pytest.raises(ValueError, match=rf"recipe\.yaml: .*{message}"):
         Recipe.load(write(tmp_path, SMALLEST | fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"combined": {"trainer": {"learning_rate": "abc"}}},
+            r"combined\.trainer\.learning_rate: expected a number; got 'abc'",
+        ),
+        ({"form": {"trainer": {"learning_rate": True}}}, r"form\.trainer\.learning_rate: expected a number; got True"),
+        ({"form": {"trainer": {"epochs": 3}}}, r"form\.trainer\.epochs: TrainingArguments has no such field"),
+        (
+            {"combined_for": {"bertram-add": {"trainer": {"epochs": 3}}}},
+            r"combined_for\.bertram-add\.trainer\.epochs: TrainingArguments has no such field",
+        ),
+    ],
+)
+def test_mistake_in_what_the_trainer_is_given_is_named_before_the_run_starts(fields, message):
+    with pytest.raises(ValueError, match=message):
+        train_recipe(make(**fields))
+
+
+def test_whole_numbers_are_integers_and_integers_stay_what_they_are():
+    recipe = make(max_length="1e2", form_min_count=3.0, form={"ridge": 1}, description="2020")
+    assert repr((recipe.max_length, recipe.form_min_count, recipe.form.ridge)) == "(100, 3, 1)"
+    assert recipe.description == "2020"
 
 
 def test_missing_fields_are_named():
