@@ -1,6 +1,7 @@
 import re
 import shlex
 import shutil
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,13 @@ def test_commands_are_known():
 def test_every_preset_is_listed():
     for preset in bertram_hf.PRESETS:
         assert f"`{preset}`" in TEXT
+
+
+@pytest.mark.parametrize("package", ["", *sorted(path.parent.name for path in ROOT.glob("bertram_hf/*/__init__.py"))])
+def test_every_public_name_is_in_the_reference(package):
+    names = getattr(import_module(f"bertram_hf.{package}".rstrip(".")), "__all__", [])
+    listed = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs" / "reference.md").read_text("utf-8"), flags=re.MULTILINE))
+    assert package in ("cli", "utils") or set(names) - {"__version__"} <= listed
 
 
 def test_recipe_is_valid():

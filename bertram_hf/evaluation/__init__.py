@@ -6,7 +6,7 @@ from .recovery import RecoveryScore, evaluate_recovery
 from .similarity import evaluate_similarity, read_rated_pairs
 from .statistics import bootstrap_interval, compare_systems
 from .wnlampro import read_wnlampro
-from .wnlampro_scoring import evaluate_wnlampro
+from .wnlampro_scoring import evaluate_wnlampro, paired_t_test
 
 __all__ = [
     "RecoveryScore",
@@ -17,6 +17,7 @@ __all__ = [
     "evaluate_recovery",
     "evaluate_similarity",
     "evaluate_wnlampro",
+    "paired_t_test",
     "read_rated_pairs",
     "read_wnlampro",
 ]

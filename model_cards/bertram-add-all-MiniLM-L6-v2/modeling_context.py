@@ -5,10 +5,10 @@ import inspect
 import os
 
 import torch
+import transformers  # AutoModel is looked up at its use: its import imports modeling_bertram, and that this file.
 from torch import nn
 from torch.compiler import is_compiling
-from transformers import AutoModel, PreTrainedConfig, PreTrainedModel
-from transformers.models.auto.modeling_auto import MODEL_MAPPING
+from transformers import PreTrainedConfig, PreTrainedModel
 
 # Encoders whose layers are BERT's to the letter.
 BERT_LAYERED_TYPES = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
@@ -22,12 +22,12 @@ def build_encoder(config: PreTrainedConfig) -> PreTrainedModel:
     Raises:
         ValueError: If the encoder cannot be used with BERTRAM.
     """
-    if type(config) not in MODEL_MAPPING:
+    if type(config) not in transformers.MODEL_MAPPING:
         raise ValueError(f"There is no base model for the encoder type {config.model_type!r}.")
-    model_class = MODEL_MAPPING[type(config)]
+    model_class = transformers.MODEL_MAPPING[type(config)]
     model_class = model_class[0] if isinstance(model_class, tuple) else model_class
     check_encoder_type(model_class, config)
-    return AutoModel.from_config(config, **pooler_arguments(model_class))
+    return transformers.AutoModel.from_config(config, **pooler_arguments(model_class))
 
 
 def copy_encoder(encoder: str | os.PathLike | PreTrainedModel) -> PreTrainedModel:
@@ -39,7 +39,7 @@ def copy_encoder(encoder: str | os.PathLike | PreTrainedModel) -> PreTrainedMode
     if isinstance(encoder, PreTrainedModel):
         encoder = copy.deepcopy(encoder.base_model)
     else:
-        encoder = AutoModel.from_pretrained(encoder)
+        encoder = transformers.AutoModel.from_pretrained(encoder)
     check_encoder_type(type(encoder), encoder.config)
     check_encoder_reads_embeddings(encoder)
     if pooler_arguments(type(encoder)):

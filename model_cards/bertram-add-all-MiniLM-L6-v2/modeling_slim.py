@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+import transformers  # AutoModel is looked up at its use: its import imports modeling_bertram, and that this file.
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
-from transformers import AutoModel, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers.utils import CONFIG_NAME, SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, cached_file
 
 from .configuration_bertram import REQUIRED_FIELDS, BertramConfig, read_json_file
@@ -256,7 +257,7 @@ def join_slim_checkpoint(
         try:
             name, (encoder, loading_info) = (
                 encoder,
-                AutoModel.from_pretrained(encoder, output_loading_info=True, **access),
+                transformers.AutoModel.from_pretrained(encoder, output_loading_info=True, **access),
             )
         except OSError as error:
             raise OSError(

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 # The inside of a character class: Thai, Lao, Burmese, Khmer, Hiragana and Han. Katakana words are runs, as Latin ones.
@@ -20,7 +20,7 @@ _PLAIN_RUN = re.compile(r"\w+")
 _RUN = re.compile(rf"{SPACED}+|[{UNSPACED}]")
 # Marks that look the same: hyphens, one at which no line may break; the apostrophe of typesetters.
 SAME_MARKS = {"-": "\u2010\u2011", "'": "\u2019"}
-TO_PLAIN_MARK = {ord(mark): plain for plain, marks in SAME_MARKS.items() for mark in marks}
+DOTTED_I = "i\u0307"  # the lower case of "İ": two characters, which NFC leaves two
 VARIABLE = re.compile(r"[\s'-]")
 
 
@@ -96,62 +96,56 @@ class WordError(ValueError, IndexError):
     """
 
 
-class WholeWord:
-    """Matches one spelling as a whole word.
+class WordBoundaries:
+    """Tells whether a spelling that stands in a text is a whole word there.
 
     A boundary is asked for only where the spelling begins or ends with a letter, digit, mark or underscore, so that
     "C++" and ".NET" can be words. Characters of scripts that put no spaces between words, such as Chinese, need none,
-    nor does what stands beside them. White space inside the spelling matches any white space, a hyphen or apostrophe
-    also those of Unicode that look the same.
+    nor does what stands beside them.
 
     Args:
-        spelling: The word or term, taken as it is: accents are neither composed nor decomposed.
-        ignore_case: Whether "Kumquat" is "kumquat".
-
-    Example:
-        >>> [match.span() for match in WholeWord("C++").find_all("C++, C+++ and XC++")]
-        [(0, 3), (5, 8)]
-        >>> [match.span() for match in WholeWord("金桔").find_all("我喜欢金桔的味道")]
-        [(3, 5)]
+        spelling: The word or term.
     """
 
-    def __init__(self, spelling: str, *, ignore_case: bool = False) -> None:
-        parts = fold_marks(spelling).split()
-        first, last = parts[0][0], parts[-1][-1]
-        self.starts_inside, self.ends_inside = is_word_character(first), is_word_character(last)
-        self.starts_unspaced, self.ends_unspaced = has_unspaced(first), has_unspaced(last)
-        body = r"\s+".join(map(re.escape, parts))
-        for plain, marks in SAME_MARKS.items():
-            body = body.replace(re.escape(plain), f"[{plain}{marks}]")
-        before = f"(?<!{SPACED})" if self.starts_inside and not self.starts_unspaced else ""
-        after = f"(?!{SPACED})" if self.ends_inside and not self.ends_unspaced else ""
-        self.pattern = re.compile(before + body + after, re.IGNORECASE if ignore_case else 0)
+    def __init__(self, spelling: str) -> None:
+        first, last = spelling[0], spelling[-1]
+        self.starts_inside = is_word_character(first) and not has_unspaced(first)
+        self.ends_inside, self.ends_unspaced = is_word_character(last), has_unspaced(last)
 
-    def find_all(self, text: str) -> Iterator[re.Match[str]]:
-        """Yields the occurrences, which do not overlap, from left to right."""
-        return (match for match in self.pattern.finditer(text) if not self._touches_mark(text, match))
+    def hold(self, text: str, start: int, end: int) -> bool:
+        """Whether the spelling is a whole word between `start` and `end`."""
+        return self._holds_after(text, end) and (not self.starts_inside or _holds_before(text, start))
 
-    def match_at(self, text: str, position: int) -> re.Match[str] | None:
-        """Returns the occurrence that begins at `position`, if there is one."""
-        match = self.pattern.match(text, position)
-        return None if match is None or self._touches_mark(text, match) else match
-
-    def _touches_mark(self, text: str, match: re.Match[str]) -> bool:
-        """Whether a combining mark, which is no \\w, joins the match to a longer word; Hindi would fall apart."""
-        following = text[match.end() : match.end() + 1]
-        # A mark of a script without spaces belongs to the character of that script before it, or to none.
-        if self.ends_inside and is_mark(following) and (self.ends_unspaced or not has_unspaced(following)):
+    def _holds_after(self, text: str, end: int) -> bool:
+        if not self.ends_inside or end == len(text):
             return True
-        if not self.starts_inside or self.starts_unspaced:
-            return False
-        start = match.start()
-        while is_mark(text[max(0, start - 1) : start]) and not has_unspaced(text[start - 1]):
-            start -= 1
-        return start < match.start() and not has_unspaced(text[max(0, start - 1) : start])
+        following = text[end]
+        # A mark of a script without spaces belongs to the character of that script before it, or to none.
+        if is_mark(following):
+            return not self.ends_unspaced and has_unspaced(following)
+        return self.ends_unspaced or not _is_spaced(following)
 
 
-class WordPattern(WholeWord):
-    """Cuts composed (NFC) text at a word.
+def _holds_before(text: str, start: int) -> bool:
+    """Whether no letter, nor a combining mark with its letter, joins a word that begins at `start` to a longer one."""
+    base = start
+    while base > 0 and is_mark(text[base - 1]) and not has_unspaced(text[base - 1]):
+        base -= 1
+    if base < start:  # Hindi would fall apart
+        return base > 0 and has_unspaced(text[base - 1])
+    return base == 0 or not _is_spaced(text[base - 1])
+
+
+def _is_spaced(character: str) -> bool:
+    """Whether a character is `SPACED`."""
+    return (character.isalnum() or character == "_") and not has_unspaced(character)
+
+
+class WordPattern:
+    """Finds one word in composed (NFC) text, and cuts the text at it; see [`WordBoundaries`].
+
+    White space inside the word matches any white space, a hyphen or apostrophe also those of Unicode that look the
+    same.
 
     Args:
         word: The word or term.
@@ -160,10 +154,29 @@ class WordPattern(WholeWord):
     Example:
         >>> WordPattern("kumquat", ignore_case=True).split("Kumquat, please; no kumquats.")
         ['', ', please; no kumquats.']
+        >>> [match.span() for match in WordPattern("C++", ignore_case=False).find_all("C++, C+++ and XC++")]
+        [(0, 3), (5, 8)]
     """
 
     def __init__(self, word: str, *, ignore_case: bool) -> None:
-        super().__init__(normalize_text(word), ignore_case=ignore_case)
+        parts = fold_marks(normalize_text(word)).split()
+        self.boundaries = WordBoundaries(" ".join(parts))
+        body = r"\s+".join(map(re.escape, parts))
+        for plain, marks in SAME_MARKS.items():
+            body = body.replace(re.escape(plain), f"[{plain}{marks}]")
+        if ignore_case:
+            body = body.replace(DOTTED_I, "İ").replace("İ", f"(?:{DOTTED_I}|İ)")
+        # Boundaries in the pattern would make it twenty times slower to compile.
+        self.pattern = re.compile(body, re.IGNORECASE if ignore_case else 0)
+
+    def find_all(self, text: str) -> Iterator[re.Match[str]]:
+        """Yields the occurrences, which do not overlap, from left to right."""
+        position = 0
+        while match := self.pattern.search(text, position):
+            is_whole = self.boundaries.hold(text, *match.span())
+            if is_whole:
+                yield match
+            position = match.end() if is_whole else match.start() + 1
 
     def split(self, text: str) -> list[str]:
         """Returns the text between the occurrences; one piece if there is none."""
@@ -180,20 +193,48 @@ def normalize_text(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def fold_case(text: str) -> str:
-    """Lower-cases without moving any character: those that would become two stay as they are.
+def compose_text(text: str) -> tuple[str, list[int]]:
+    """Composes accents and returns where in `text` each character begins, and where the text ends.
 
     Example:
-        >>> fold_case("İS")
-        'İs'
+        >>> compose_text("ne\u0301e")
+        ('née', [0, 1, 3, 4])
     """
-    lowered = text.lower()
-    return lowered if len(lowered) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+    # A character with the marks behind it, or the letters of a Korean syllable.
+    starts = [i for i, c in enumerate(text) if i == 0 or not (is_mark(c) or "\u1160" <= c <= "\u11ff")]
+    pieces: list[str] = []
+    origins: list[int] = []
+    for start, end in pairwise([*starts, len(text)]):
+        piece = normalize_text(text[start:end])
+        pieces.append(piece)
+        origins += [start, *(max(start, end - rest) for rest in range(len(piece) - 1, 0, -1))]
+    return "".join(pieces), [*origins, len(text)]
+
+
+def fold_case(text: str) -> str:
+    """Lower-cases each character by itself, without moving any: "İ", which would become two, stays as it is.
+
+    Example:
+        >>> fold_case("İS"), fold_case("ΟΔΟΣ"), fold_case("οδος")
+        ('İs', 'οδοσ', 'οδοσ')
+    """
+    lowered = "İ".join(map(str.lower, text.split("İ"))) if "İ" in text else text.lower()
+    return lowered.replace("ς", "σ")  # which `lower` puts at the end of a word, as `text` may have it anyway
+
+
+def folded_spellings(word: str) -> set[str]:
+    """Returns how a word may stand in composed text after `fold_case`: with "İ" or with its lower case."""
+    folded = fold_case(word)
+    return {folded.replace("İ", DOTTED_I), folded.replace(DOTTED_I, "İ")}
 
 
 def fold_marks(text: str) -> str:
     """Writes hyphens as "-" and apostrophes as "'"."""
-    return text.translate(TO_PLAIN_MARK)
+    if not text.isascii():
+        for plain, marks in SAME_MARKS.items():
+            for mark in marks:
+                text = text.replace(mark, plain)
+    return text
 
 
 def fixed_beginning(spelling: str) -> str:
