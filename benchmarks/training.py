@@ -41,7 +41,7 @@ from transformers import BertConfig
 from bertram_hf import BertramConfig, BertramModel, BertramProcessor
 from bertram_hf.modeling_context import build_encoder
 from bertram_hf.tokenization_form import FormTokenizer
-from bertram_hf.training.batches import OCCURRENCES_PER_REPETITION, InputMaker, WordBatches, count_repetitions
+from bertram_hf.training.batches import OCCURRENCES_PER_REPETITION, WordBatches, WordCollator, count_repetitions
 from bertram_hf.training.contexts import EncodedContexts
 from bertram_hf.training.features import cache_features
 from bertram_hf.training.recipe import PAPER_CONTEXT_STAGE, PAPER_FORM_STAGE, StageSettings
@@ -66,7 +66,7 @@ TRAINER |= {"dataloader_pin_memory": False}
 def train_ours(
     model: BertramModel,
     processor: BertramProcessor,
-    inputs: InputMaker,
+    inputs: WordCollator,
     occurrences: np.ndarray,
     settings: StageSettings,
     folder: Path,
@@ -96,7 +96,7 @@ def train_contexts(
         if settings.cache:
             dtype: Any = settings.cache_dtype
             features = cache_features(model, processor, encoded, folder / "features", dtype=dtype, show_progress=False)
-        inputs = InputMaker(processor, encoded, targets, features)
+        inputs = WordCollator(processor, encoded, targets, features)
         history = train_ours(model, processor, inputs, occurrences, settings, folder / "stage", seed)
     return [entry["loss"] for entry in history if "loss" in entry]
 
@@ -215,7 +215,7 @@ def measure_form_stage(arguments: argparse.Namespace) -> dict[str, Any]:
             stage = replace(settings, lazy_adam=name == "lazy")
             with tempfile.TemporaryDirectory() as folder:
                 start = read_clocks()
-                inputs = InputMaker(processor, EncodedContexts.without_contexts(words), targets)
+                inputs = WordCollator(processor, EncodedContexts.without_contexts(words), targets)
                 train_ours(model, processor, inputs, occurrences, stage, Path(folder, "stage"), seed)
                 seconds[name].append(seconds_since(start))
             tables[name] = model.form_encoder.embeddings.weight.detach()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..induction.checks import refuse_failing_words
@@ -17,8 +16,9 @@ from ..modeling_context import check_encoder_reads_embeddings, check_encoder_typ
 from ..modeling_slim import embedding_fingerprint
 from ..processing_context import tokenize_plain
 from ..utils.hashing import hash_model
+from ..utils.models import in_eval_mode
 from ..utils.names import DEFAULT_ITERATIONS
-from ..utils.progress import SECONDS_BEFORE_PROGRESS
+from ..utils.progress import progress_bar
 from .objective import OneTokenObjective, Templates, TemplateSampler
 from .optimizers import Evaluate, minimize_adam, minimize_lbfgs
 from .resumable import FinishedBatches
@@ -144,29 +144,23 @@ def approximate_vectors(
             )
         return minimized.rows.cpu()
 
-    was_training = encoder.training
-    encoder.eval()
-    progress = tqdm(
+    progress = progress_bar(
         total=len(pieces),
         initial=len(vectors),
         desc="Approximating vectors",
         unit="word",
-        delay=SECONDS_BEFORE_PROGRESS,
-        disable=not show_progress,
+        show_progress=show_progress,
     )
-    try:
-        with progress:
-            for batch in _batches(pieces, batch_size):
-                batch = [word for word in batch if word not in vectors]
-                if not batch:
-                    continue
-                embeddings = approximate(batch)
-                if finished is not None:
-                    finished.write(batch, [pieces[word] for word in batch], embeddings)
-                vectors.update(zip(batch, embeddings, strict=True))
-                progress.update(len(batch))
-    finally:
-        encoder.train(was_training)
+    with in_eval_mode(encoder), progress:
+        for batch in _batches(pieces, batch_size):
+            batch = [word for word in batch if word not in vectors]
+            if not batch:
+                continue
+            embeddings = approximate(batch)
+            if finished is not None:
+                finished.write(batch, [pieces[word] for word in batch], embeddings)
+            vectors.update(zip(batch, embeddings, strict=True))
+            progress.update(len(batch))
     kept = [word for word in words if word in pieces]
     embeddings = torch.stack([vectors[word] for word in kept]) if kept else torch.empty(0, table.shape[1])
     result = WordVectors(kept, embeddings, fingerprint, failed=failed)

@@ -177,7 +177,7 @@ def build_substitutions(
     found = Substitutions.read(arguments.substitutions) if arguments.substitutions else Substitutions()
     if not needs_counts:
         return found
-    counts = read_counts(arguments.counts)
+    counts = read_any_counts(arguments.counts)
     rows = read_rows(texts, arguments.text_column, arguments.pair_column)
     words = dict.fromkeys(word.lower() for row in rows for text in row for word in split_words(text))
     return found | find_substitutes(
@@ -192,12 +192,12 @@ def build_substitutions(
     )
 
 
-def read_counts(path: str) -> Counter[str]:
+def read_any_counts(path: str) -> Counter[str]:
     """Reads word counts from a corpus folder, or from a file with a word and its count on each line."""
     if Path(path).is_dir():
-        from ..corpus.build import read_counts as read_corpus_counts
+        from ..corpus.build import read_counts
 
-        return read_corpus_counts([path])
+        return read_counts([path])
     counts: Counter[str] = Counter()
     for number, line in enumerate(read_utf8(path).splitlines(), start=1):
         word, _, count = line.partition("\t")

@@ -20,7 +20,7 @@ from .inputs import Source, count_tasks
 from .readers import make_reader
 from .settings import CorpusSettings
 from .steps import CountWords, MergeContexts, MergeCounts, Publish, SampleSentences
-from .storage import read_words
+from .storage import words_to_sample
 
 Executor = Literal["local", "ray", "slurm"]
 
@@ -74,7 +74,7 @@ def run_phases(
                 runner = QuietLocalExecutor(**arguments, workers=workers, **(options if executor == "local" else {}))
             bar.set_description(f"Building the corpus: {phase.name}")
             if phase.name == "sample" and runner.get_incomplete_ranks():
-                read_words(settings)  # so that an error about words comes at once, and once
+                words_to_sample(settings)  # so that an error about words comes at once, and once
             with _watch(bar, logs / "completions"):
                 runner.run()
             if missing := runner.get_incomplete_ranks(skip_completed=True):

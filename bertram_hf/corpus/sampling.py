@@ -53,7 +53,7 @@ class SentenceSampler:
             for spelling in folded_spellings(word) if settings.lower_case else (word,):
                 self.ids.setdefault(spelling, row)
         self.terms = TermFinder(list(self.term_ids), ignore_case=settings.lower_case)
-        self.salts = np.array([hash_text(word, settings.seed) for word in words], np.uint64)
+        self.salts = np.array([sampling_key(word, settings.seed) for word in words], np.uint64)
         self.parts = np.array([part_of(word, settings.num_parts) for word in words], np.int32)
         self.limits = np.full(len(words), np.iinfo(np.uint64).max, np.uint64)
         self.kept = (np.zeros(0, np.int32), np.zeros(0, np.uint64))
@@ -79,7 +79,7 @@ class SentenceSampler:
         if len(tokens) < self.settings.min_sentence_words:
             self.report["num_short_sentences"] += 1
             return
-        self._sketched.append(hash_text(sentence, self.settings.seed))
+        self._sketched.append(sampling_key(sentence, self.settings.seed))
         if len(tokens) > self.settings.max_sentence_words:
             self._add_windows(sentence, list(pattern.finditer(folded)), found)
         elif len(sentence) > MAX_SENTENCE_CHARACTERS:
@@ -127,7 +127,7 @@ class SentenceSampler:
 
     def _add_batch(self) -> None:
         """Takes the sentences whose key is small enough out of those that were added."""
-        hashes = np.fromiter(map(hash_text, self._texts, repeat(self.settings.seed)), np.uint64, len(self._texts))
+        hashes = np.fromiter(map(sampling_key, self._texts, repeat(self.settings.seed)), np.uint64, len(self._texts))
         ids = np.fromiter(map(self.ids.get, self._tokens, repeat(-1)), np.int32, len(self._tokens))
         texts = np.repeat(np.arange(len(self._texts)), self._lengths)
         texts, ids = texts[ids >= 0], ids[ids >= 0]
@@ -212,7 +212,7 @@ class TermFinder:
         return self._patterns[term]
 
 
-def hash_text(text: str, seed: int) -> int:
+def sampling_key(text: str, seed: int) -> int:
     """Returns a 64-bit hash."""
     return xxhash.xxh3_64_intdigest(text.encode(), seed)
 

@@ -29,7 +29,7 @@ from .storage import (
     RunWriter,
     merge_runs,
     part_of,
-    read_words,
+    words_to_sample,
     write_parquet,
 )
 
@@ -110,7 +110,7 @@ class SampleSentences(PipelineStep):
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> None:
         folder = self.settings.folder("sample")
         with RunWriter(folder / f"{rank:05d}.arrow", SAMPLE_SCHEMA) as runs:
-            sampler = SentenceSampler(read_words(self.settings), self.settings, runs)
+            sampler = SentenceSampler(words_to_sample(self.settings), self.settings, runs)
             for document in data:
                 for sentence in split_sentences(document.text, document.metadata["unit"]):
                     sampler.add(sentence)
@@ -131,7 +131,7 @@ class MergeContexts(PipelineStep):
         self.settings = settings
 
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> None:
-        words = read_words(self.settings)
+        words = words_to_sample(self.settings)
         term_counts: Counter[str] = Counter()
         for path in self.settings.folder("sample").glob("*.terms.json"):
             term_counts.update(read_json(path))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import xxhash
 
-from ..utils.files import read_json
+from ..utils.files import read_json, write_whole
 from .settings import COLUMN, CorpusSettings
 
 COUNT_SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
@@ -65,7 +65,7 @@ def part_of(word: str, num_parts: int) -> int:
     return xxhash.xxh3_64_intdigest(word.encode()) % num_parts
 
 
-def read_words(settings: CorpusSettings) -> list[str]:
+def words_to_sample(settings: CorpusSettings) -> list[str]:
     """Returns the words to sample sentences for, sorted: those that were given, the frequent ones, or both."""
     totals: Counter[str] = Counter()
     for path in settings.folder("count").glob("*.reader.json"):
@@ -98,8 +98,6 @@ def read_words(settings: CorpusSettings) -> list[str]:
 
 def write_parquet(table: pa.Table, path: Path) -> None:
     """Writes a Parquet file. A table without rows has no row group either: `datasets` cannot read an empty one."""
-    temporary = f"{path}.tmp"
-    with pq.ParquetWriter(temporary, table.schema, compression="zstd") as writer:
+    with write_whole(path) as (unfinished,), pq.ParquetWriter(unfinished, table.schema, compression="zstd") as writer:
         if len(table):
             writer.write_table(table, row_group_size=4096)
-    os.replace(temporary, path)

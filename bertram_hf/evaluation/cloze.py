@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..induction.batching import CPU_TOKENS_PER_BATCH, GPU_TOKENS_PER_BATCH, length_sorted_batches
 from ..processing_context import end_ids
 from ..processing_words import replace_surrogates
 from ..utils.models import in_eval_mode, longest_input
-from ..utils.progress import SECONDS_BEFORE_PROGRESS
+from ..utils.progress import progress_bar
 from ..words.pieces import PieceReader
 
 SENTENCE_ENDS = (".", "?", "!")
@@ -58,9 +57,7 @@ def predict_clozes(
         max_tokens_per_batch = min(max_tokens_per_batch, MAX_LOGITS // len(tokenizer))
     words = {token_id: read_prediction(reader, token_id) for token_id in reader.tokens}
     predictions: list[list[str]] = [[] for _ in texts]
-    progress = tqdm(
-        total=len(texts), desc="Filling gaps", unit="text", delay=SECONDS_BEFORE_PROGRESS, disable=not show_progress
-    )
+    progress = progress_bar(total=len(texts), desc="Filling gaps", unit="text", show_progress=show_progress)
     with progress, in_eval_mode(model):
         for batch in length_sorted_batches([len(ids) for ids in input_ids], max_tokens_per_batch):
             rows = {"input_ids": [input_ids[index] for index in batch]}

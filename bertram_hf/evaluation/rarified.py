@@ -11,6 +11,7 @@ from ..induction.batching import length_sorted_batches
 from ..induction.word_vectors import WordVectors
 from ..injection.injector import BertramEmbeddingInjector
 from ..injection.tokenizer import Mode
+from ..utils.models import in_eval_mode
 
 TOKENS_PER_BATCH = 4096
 # The names of the paper's table for what a word was replaced by.
@@ -76,15 +77,13 @@ def predict_labels(
         max_length=max_length,
         split_special_tokens=True,
     )
-    was_training = model.training
-    model.eval()
     predicted = np.empty(len(texts), dtype=np.int64)
-    for batch in length_sorted_batches([len(ids) for ids in encoded["input_ids"]], TOKENS_PER_BATCH):
-        inputs = tokenizer.pad(
-            {name: [values[i] for i in batch] for name, values in encoded.items()}, return_tensors="pt"
-        )
-        predicted[batch] = model(**inputs.to(model.device)).logits.argmax(dim=-1).cpu().numpy()
-    model.train(was_training)
+    with in_eval_mode(model):
+        for batch in length_sorted_batches([len(ids) for ids in encoded["input_ids"]], TOKENS_PER_BATCH):
+            inputs = tokenizer.pad(
+                {name: [values[i] for i in batch] for name, values in encoded.items()}, return_tensors="pt"
+            )
+            predicted[batch] = model(**inputs.to(model.device)).logits.argmax(dim=-1).cpu().numpy()
     return predicted
 
 

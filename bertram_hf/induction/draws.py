@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm
 
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
-from ..utils.progress import SECONDS_BEFORE_PROGRESS
+from ..utils.progress import progress_bar
 from .batching import ContextWindows, encode_words
 from .checks import find_failing_words
 
@@ -69,12 +68,11 @@ class ContextDraws:
         self._context_embeddings: Any = None
         if not model.config.has_context:
             return
-        with tqdm(
+        with progress_bar(
             total=sum(map(len, pools.values())),
             desc="Encoding contexts",
             unit="context",
-            delay=SECONDS_BEFORE_PROGRESS,
-            disable=not show_progress,
+            show_progress=show_progress,
         ) as progress:
             windows = ContextWindows(model, processor, self.words, pools, self._form_embeddings, progress=progress)
             encoded = [embeddings for _, embeddings in windows]

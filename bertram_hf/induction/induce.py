@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import torch
-from tqdm.auto import tqdm
 
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
 from ..utils.models import in_eval_mode
 from ..utils.paths import hide_paths
-from ..utils.progress import SECONDS_BEFORE_PROGRESS
+from ..utils.progress import progress_bar
 from .batching import CPU_TOKENS_PER_BATCH, GPU_TOKENS_PER_BATCH, ContextWindows, encode_words
 from .checks import check_processor_fits, find_failing_words, refuse_failing_words
 from .word_vectors import WordVectors
@@ -123,12 +122,11 @@ def _induce(
 
     rows = torch.empty(0, dtype=torch.long)
     embeddings = torch.empty(0, config.context_size, dtype=model.dtype, device=model.device)
-    with tqdm(
+    with progress_bar(
         total=sum(len(contexts[word]) for word in words),
         desc="Inducing vectors",
         unit="context",
-        delay=SECONDS_BEFORE_PROGRESS,
-        disable=not show_progress,
+        show_progress=show_progress,
     ) as progress:
         windows = ContextWindows(
             model, processor, words, contexts, form_embeddings, max_tokens=max_tokens, progress=progress

@@ -5,13 +5,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from tqdm.auto import tqdm
-
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
 from ..utils.hashing import describe_files, fingerprint, hash_model
 from ..utils.names import WORDS_PER_PART
-from ..utils.progress import SECONDS_BEFORE_PROGRESS
+from ..utils.progress import progress_bar
 from .checks import check_processor_fits, find_failing_words, refuse_failing_words
 from .induce import induce_vectors
 from .word_vectors import METADATA_NAME, WordVectors
@@ -70,12 +68,11 @@ class ResumableInduction:
         """Induces the parts of one of several processes, as far as they are not there."""
         mine = self._parts[rank::num_processes]
         total = sum(len(words) for _, words in mine)
-        with tqdm(
+        with progress_bar(
             total=total,
             desc="Inducing vectors",
             unit="word",
-            delay=SECONDS_BEFORE_PROGRESS,
-            disable=not show_progress,
+            show_progress=show_progress,
         ) as progress:
             for folder, words in mine:
                 if not (folder / METADATA_NAME).is_file():

@@ -4,7 +4,6 @@ The input embeddings stay as they are, bit by bit, so that vectors induced for t
 masked language model; the layers above them and the head are trained.
 """
 
-import json
 import logging
 import math
 import os
@@ -22,7 +21,8 @@ from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..modeling_slim import embedding_fingerprint
 from ..utils.environment import installed_versions
-from ..utils.files import write_json
+from ..utils.files import read_json, write_json
+from ..utils.models import in_eval_mode
 from ..utils.names import MASKED_LM_NAME
 from ..utils.paths import hide_paths
 from ..utils.trainer import last_whole_checkpoint, only_item
@@ -237,18 +237,16 @@ def find_family_tokens(tokenizer: PreTrainedTokenizerBase, words: Sequence[str])
 @torch.inference_mode()
 def score_masked_lm(model: PreTrainedModel, batches: Iterable[dict[str, torch.Tensor]]) -> MaskedLMScore:
     """Scores a model on masked batches; each masked token counts once. The model's mode is restored."""
-    was_training = model.training
-    model.eval()
-    loss, num_right, num_tokens = 0.0, 0, 0
-    for batch in batches:
-        inputs = {name: tensor.to(model.device) for name, tensor in batch.items() if name != "labels"}
-        is_masked = batch["labels"] != -100
-        labels = batch["labels"][is_masked].to(model.device)
-        logits = model(**inputs).logits[is_masked.to(model.device)].float()
-        loss += nn.functional.cross_entropy(logits, labels, reduction="sum").item()
-        num_right += int((logits.argmax(dim=1) == labels).sum())
-        num_tokens += len(labels)
-    model.train(was_training)
+    with in_eval_mode(model):
+        loss, num_right, num_tokens = 0.0, 0, 0
+        for batch in batches:
+            inputs = {name: tensor.to(model.device) for name, tensor in batch.items() if name != "labels"}
+            is_masked = batch["labels"] != -100
+            labels = batch["labels"][is_masked].to(model.device)
+            logits = model(**inputs).logits[is_masked.to(model.device)].float()
+            loss += nn.functional.cross_entropy(logits, labels, reduction="sum").item()
+            num_right += int((logits.argmax(dim=1) == labels).sum())
+            num_tokens += len(labels)
     if num_tokens == 0:
         raise ValueError("Expected masked tokens in the held-out text; there are none. Give more text.")
     return MaskedLMScore(math.exp(loss / num_tokens), num_right / num_tokens, num_tokens)
@@ -258,10 +256,10 @@ def _check_output(output: Path, settings: dict[str, Any]) -> MaskedLMRecord | No
     """Returns the record of a finished run, None for one to begin or go on; raises if `output` holds anything else."""
     begun, ended = output / CHECKPOINTS / SETTINGS_NAME, output / MASKED_LM_NAME
     if ended.is_file():
-        record = json.loads(ended.read_text(encoding="utf-8"))
+        record = read_json(ended)
         found = record["settings"]
     elif begun.is_file():
-        record, found = None, json.loads(begun.read_text(encoding="utf-8"))
+        record, found = None, read_json(begun)
     elif output.exists() and any(output.iterdir()):
         raise ValueError(
             f"Expected a new folder, or one of an earlier run; {output} holds other files. Take another folder."

@@ -12,11 +12,12 @@ from typing import Literal
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..induction.batching import length_sorted_batches
 from ..modeling_context import BERT_LAYERED_TYPES
+from ..utils.models import in_eval_mode
+from ..utils.progress import progress_bar
 from .baseline import check_max_length
 from .masking import InputMasker, MaskedInput, TokenizedRow
 from .replacement import ReplaceableWord
@@ -107,16 +108,12 @@ class DecisiveWordSearch:
             show_progress: Whether a progress bar is shown.
         """
         outcomes: list[Outcome] = []
-        was_training = self.model.training
-        self.model.eval()
-        try:
-            with tqdm(total=len(rows), desc="Masking words", unit="text", disable=not show_progress) as progress:
-                for start in range(0, len(rows), CANDIDATES_AT_ONCE):
-                    part = slice(start, start + CANDIDATES_AT_ONCE)
-                    outcomes += self._find_part(rows[part], words[part], labels[part])
-                    progress.update(len(rows[part]))
-        finally:
-            self.model.train(was_training)
+        progress = progress_bar(total=len(rows), desc="Masking words", unit="text", show_progress=show_progress)
+        with in_eval_mode(self.model), progress:
+            for start in range(0, len(rows), CANDIDATES_AT_ONCE):
+                chunk = slice(start, start + CANDIDATES_AT_ONCE)
+                outcomes += self._find_together(rows[chunk], words[chunk], labels[chunk])
+                progress.update(len(rows[chunk]))
         return outcomes
 
     def score(self, inputs: Sequence[MaskedInput], *, rough: bool = False) -> np.ndarray:
@@ -144,7 +141,7 @@ class DecisiveWordSearch:
             )
         return scores
 
-    def _find_part(
+    def _find_together(
         self, rows: Sequence[Sequence[str]], words: Sequence[Sequence[ReplaceableWord]], labels: Sequence[int]
     ) -> list[Outcome]:
         outcomes = [Outcome(dropped="no_words")] * len(rows)

@@ -7,10 +7,8 @@ takes its place.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from tqdm.auto import tqdm
-
 from ..utils.imports import needs_extra
-from ..utils.progress import SECONDS_BEFORE_PROGRESS
+from ..utils.progress import progress_bar
 from ..words.families import word_family
 from ..words.splitting import normalize_counts
 from .substitutions import Kind, Substitutions
@@ -93,12 +91,11 @@ def find_synonyms(
     kind: Kind = "wordnet"
     return Substitutions(
         (word, synonym, kind)
-        for word in tqdm(
+        for word in progress_bar(
             list(dict.fromkeys(word.lower() for word in words)),
             desc="Finding synonyms",
             unit="word",
-            delay=SECONDS_BEFORE_PROGRESS,
-            disable=not show_progress,
+            show_progress=show_progress,
         )
         for synonym in finder.find(word)
         if synonym not in frequent

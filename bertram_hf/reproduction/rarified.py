@@ -1,6 +1,5 @@
 """The downstream evaluation (Section 5.3): one classification set, rarified and classified by every system."""
 
-import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -23,8 +22,8 @@ from ..rarification.rarify import rarify, read_rows
 from ..rarification.replacement import match_case
 from ..rarification.sources import find_substitutes
 from ..rarification.substitutions import Substitutions
-from ..utils.files import write_json
-from ..utils.hashing import describe_files
+from ..utils.files import read_json, write_json
+from ..utils.hashing import describe_files, fingerprint, hash_text
 from ..words.splitting import split_words
 from .intrinsic import misspell_contexts
 from .rarified_tables import RarifiedAnswers
@@ -78,7 +77,7 @@ class RarifiedBenchmark:
         """Rare substitutes of the set's words."""
         task, path = self.task, self.folder / "substitutions.tsv"
         record_path, made_from = self.folder / "substitutions.json", self._made_from
-        if path.is_file() and record_path.is_file() and json.loads(record_path.read_text("utf-8")) == made_from:
+        if path.is_file() and record_path.is_file() and read_json(record_path) == made_from:
             return Substitutions.read(path)
         rows = read_rows(self.texts, task.text_column, task.pair_column)
         found = find_substitutes(
@@ -120,7 +119,7 @@ class RarifiedBenchmark:
         made_from = self._made_from | {
             "substitutions": hash_text("".join(map("\t".join, self.substitutions.entries()))),
         }
-        if summary_path.is_file() and json.loads(summary_path.read_text("utf-8"))["made_from"] == made_from:
+        if summary_path.is_file() and read_json(summary_path)["made_from"] == made_from:
             model = AutoModelForSequenceClassification.from_pretrained(folder / "model")
             return model.to(self.resources.encoder.device), load_from_disk(folder / "data")
         shutil.rmtree(folder, ignore_errors=True)
@@ -234,7 +233,7 @@ class RarifiedBenchmark:
     def _describe(self, seed: int) -> dict[str, Any]:
         """Returns what tables and figures need to know of a seed's rarified set."""
         _, rarified = self.rarified(seed)
-        summary = json.loads((self.folder / f"seed-{seed}" / SUMMARY_NAME).read_text(encoding="utf-8"))
+        summary = read_json(self.folder / f"seed-{seed}" / SUMMARY_NAME)
         originals = read_rows(rarified, "text", "pair" if "pair" in rarified.column_names else None)
         return {
             "hash": hash_texts(rarified),
@@ -304,9 +303,4 @@ def read_flags(flags: str) -> np.ndarray:
 
 def hash_texts(rarified: Dataset) -> str:
     """Returns a name for a rarified set."""
-    return hash_text(json.dumps([*rarified_texts(rarified), rarified["label"][:]]))
-
-
-def hash_text(text: str) -> str:
-    """Returns a name for a text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return fingerprint([*rarified_texts(rarified), rarified["label"][:]])

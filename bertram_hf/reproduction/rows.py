@@ -1,7 +1,6 @@
 """Rows of results: a JSON file for each system and seed while they are made, then a JSONL file for each task."""
 
 import gzip
-import hashlib
 import json
 import re
 import shlex
@@ -10,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ..utils import hashing
 from ..utils.environment import installed_versions
 from ..utils.files import read_json, write_json, write_whole
-from ..utils.hashing import describe_files
 
 RowKey = tuple[str, int]  # system and seed
 
@@ -55,7 +54,7 @@ class ResultRows:
             if row is None or row.get("fingerprint") != wanted:
                 continue
             made_from = row.get("files", {})
-            here = describe_files(list(made_from))
+            here = hashing.describe_files(list(made_from))
             if all(made_from[name] == digest for name, digest in here.items()):
                 self._up_to_date[system, seed] = row
                 return row
@@ -95,7 +94,7 @@ class ResultRows:
             "command": add_options(self.command, options),
             "versions": installed_versions(),
             "fingerprint": fingerprint(depends_on),
-            "files": describe_files(depends_on),
+            "files": hashing.describe_files(depends_on),
             **compute(),
         }
         path = self._path(system, seed)
@@ -146,8 +145,7 @@ def add_options(command: str | None, options: Sequence[str]) -> str | None:
 
 def fingerprint(depends_on: Mapping[str, Any]) -> str:
     """Returns a name for what a row depends on."""
-    text = json.dumps(drop_empty(depends_on), sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashing.fingerprint(drop_empty(depends_on), sort_keys=True, default=str)
 
 
 def drop_empty(content: Any) -> Any:

@@ -1,6 +1,5 @@
 """The probe of rare words without training (Section 5.2): WNLaMPro, asked with every system's vectors."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
@@ -20,6 +19,7 @@ from ..masked_lm.train import train_masked_lm_head
 from ..processing_context import is_uncased
 from ..rarification.wordnet import open_wordnet
 from ..training.data import read_words
+from ..utils.files import read_json
 from ..utils.hashing import hash_weights
 from ..utils.names import MASKED_LM_NAME
 from ..utils.tables import format_rows
@@ -116,7 +116,7 @@ class WnlamproBenchmark:
         facts: dict[str, Any] = {"weights": hash_weights(self.model)[:32]}
         record = Path(self.model_name) / MASKED_LM_NAME
         if record.is_file():
-            score = json.loads(record.read_text(encoding="utf-8"))["after"]
+            score = read_json(record)["after"]
             facts |= {name: round(score[name], 4) for name in ("perplexity", "accuracy")}
         return facts
 

@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tqdm.auto import tqdm
-
 from ..evaluation.wnlampro import (
     BANDS,
     FREQUENT_COUNT,
@@ -32,7 +30,7 @@ from ..evaluation.wnlampro import (
     frequency_band,
 )
 from ..utils.imports import needs_extra
-from ..utils.progress import SECONDS_BEFORE_PROGRESS
+from ..utils.progress import progress_bar
 from ..words.families import split_by_family
 
 if TYPE_CHECKING:
@@ -109,7 +107,7 @@ def build_probe(
     tried: Counter[str] = Counter()
     without: Counter[str] = Counter()
     found: list[tuple[Relation, str, str, list[str]]] = []  # relation, keyword, part of speech, targets
-    progress = tqdm(desc="Building the probe", unit="keyword", delay=SECONDS_BEFORE_PROGRESS, disable=not show_progress)
+    progress = progress_bar(desc="Building the probe", unit="keyword", show_progress=show_progress)
     with progress:
         for relation, pos in PARTS_OF_SPEECH.items():
             lemmas = sorted(name for name in set(wordnet.all_lemma_names(pos=pos)) if is_plain(name))

@@ -61,7 +61,7 @@ class WordBatches(Dataset):
     goes on exactly where it was, in any number of processes.
 
     Args:
-        make_inputs: Makes the model's inputs from word rows (W,), context rows (C,) and numbers of contexts (W,).
+        prepare_inputs: Makes the model's inputs from word rows (W,), context rows (C,) and numbers of contexts (W,).
         offsets: (W + 1,), word `i` owns the contexts `offsets[i]` to `offsets[i + 1]`.
         repetitions: (W,), how often each word appears in an epoch.
         words_per_batch: Words in a batch, with numbers of contexts from `draw_sizes`; or
@@ -73,7 +73,7 @@ class WordBatches(Dataset):
 
     def __init__(
         self,
-        make_inputs: Callable[[np.ndarray, np.ndarray, np.ndarray], dict[str, torch.Tensor]],
+        prepare_inputs: Callable[[np.ndarray, np.ndarray, np.ndarray], dict[str, torch.Tensor]],
         offsets: np.ndarray,
         repetitions: np.ndarray,
         *,
@@ -83,7 +83,7 @@ class WordBatches(Dataset):
         max_contexts: int = 32,
         seed: int = 0,
     ) -> None:
-        self.make_inputs = make_inputs
+        self.prepare_inputs = prepare_inputs
         self.offsets = offsets
         self.repetitions = repetitions
         self.seed = seed
@@ -131,10 +131,10 @@ class WordBatches(Dataset):
         owners = np.repeat(np.arange(len(words)), num_contexts)
         within = np.arange(len(owners)) - np.repeat(np.cumsum(num_contexts) - num_contexts, num_contexts)
         chosen = (firsts[owners] + within) % available[owners]
-        return self.make_inputs(words, self.shuffled[self.offsets[words[owners]] + chosen], num_contexts)
+        return self.prepare_inputs(words, self.shuffled[self.offsets[words[owners]] + chosen], num_contexts)
 
 
-class InputMaker:
+class WordCollator:
     """Makes a model's inputs from rows of words and contexts.
 
     Args:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from ..processing_bertram import BertramProcessor
-from ..utils.progress import SECONDS_BEFORE_PROGRESS
+from ..utils.files import read_json, write_json, write_whole
+from ..utils.hashing import fingerprint
+from ..utils.progress import progress_bar
 
 logger = logging.getLogger(__name__)
 FORMAT_VERSION = 1
@@ -47,7 +48,7 @@ class EncodedContexts:
         """Opens what `build` wrote."""
         folder = Path(folder)
         contexts = cls()
-        description = json.loads((folder / "contexts.json").read_text(encoding="utf-8"))
+        description = read_json(folder / "contexts.json")
         contexts.words, contexts.dropped, contexts.key = (description[name] for name in ("words", "dropped", "key"))
         contexts.offsets = np.load(folder / "offsets.npy")
         contexts.mask_positions = np.load(folder / "mask_positions.npy", mmap_mode="r")
@@ -60,7 +61,7 @@ class EncodedContexts:
         """Returns words that have no contexts."""
         contexts = cls()
         contexts.words, contexts.dropped = list(words), {}
-        contexts.key = hashlib.sha256(json.dumps(contexts.words).encode()).hexdigest()[:32]
+        contexts.key = fingerprint(contexts.words)
         contexts.offsets = np.zeros(len(words) + 1, dtype=np.int64)
         contexts.mask_positions = contexts._tokens = np.zeros(0, dtype=np.int32)
         contexts._token_offsets = np.zeros(1, dtype=np.int64)
@@ -108,43 +109,50 @@ class EncodedContexts:
             found = cls.load(folder)
             if found.key == key:
                 return found
-        unfinished = folder.with_name(folder.name + ".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True)
-        words: list[str] = []
-        dropped: dict[str, int] = {}
-        num_contexts: list[int] = []
-        lengths: list[int] = []
-        mask_positions: list[int] = []
-        entries = iter(
-            tqdm(contexts, desc="Tokenising", unit="word", delay=SECONDS_BEFORE_PROGRESS, disable=not show_progress)
-        )
-        with open(unfinished / "tokens.bin", "wb") as tokens:
-            while window := list(islice(entries, WORDS_PER_WINDOW)):
-                for entry in processor.encode([word for word, _ in window], [texts for _, texts in window]):
-                    if entry.dropped:
-                        dropped[entry.word] = len(entry.dropped)
-                    if not entry.used:
-                        continue
-                    words.append(entry.word)
-                    num_contexts.append(len(entry.used))
-                    lengths += map(len, entry.input_ids)
-                    mask_positions += entry.mask_positions
-                    for ids in entry.input_ids:
-                        tokens.write(np.asarray(ids, dtype=np.int32).tobytes())
-        if not words:
-            raise ValueError("No word has a context that contains it. Check that words and contexts belong together.")
-        if dropped:
-            logger.warning(f"{sum(dropped.values())} contexts of {len(dropped)} words do not hold their word.")
-        np.save(unfinished / "offsets.npy", np.cumsum([0, *num_contexts]))
-        np.save(unfinished / "token_offsets.npy", np.cumsum([0, *lengths]))
-        np.save(unfinished / "mask_positions.npy", np.asarray(mask_positions, dtype=np.int32))
-        description = {"key": key, "words": words, "dropped": dropped}
-        (unfinished / "contexts.json").write_text(json.dumps(description), encoding="utf-8")
-        (folder / "contexts.json").unlink(missing_ok=True)  # first: without it, what a kill leaves is no result
-        shutil.rmtree(folder, ignore_errors=True)
-        unfinished.rename(folder)
+        for path in folder.parent.glob(f"{folder.name}.*.tmp"):
+            shutil.rmtree(path)  # tokens of a killed run, which may be many
+        with write_whole(folder) as (unfinished,):
+            unfinished.mkdir()
+            _write_contexts(unfinished, key, processor, contexts, show_progress=show_progress)
         return cls.load(folder)
+
+
+def _write_contexts(
+    folder: Path,
+    key: str,
+    processor: BertramProcessor,
+    contexts: Iterable[tuple[str, Sequence[str]]],
+    *,
+    show_progress: bool,
+) -> None:
+    """Tokenises contexts into the files of a folder."""
+    words: list[str] = []
+    dropped: dict[str, int] = {}
+    num_contexts: list[int] = []
+    lengths: list[int] = []
+    mask_positions: list[int] = []
+    entries = iter(progress_bar(contexts, desc="Tokenising", unit="word", show_progress=show_progress))
+    with open(folder / "tokens.bin", "wb") as tokens:
+        while window := list(islice(entries, WORDS_PER_WINDOW)):
+            for entry in processor.encode([word for word, _ in window], [texts for _, texts in window]):
+                if entry.dropped:
+                    dropped[entry.word] = len(entry.dropped)
+                if not entry.used:
+                    continue
+                words.append(entry.word)
+                num_contexts.append(len(entry.used))
+                lengths += map(len, entry.input_ids)
+                mask_positions += entry.mask_positions
+                for ids in entry.input_ids:
+                    tokens.write(np.asarray(ids, dtype=np.int32).tobytes())
+    if not words:
+        raise ValueError("No word has a context that contains it. Check that words and contexts belong together.")
+    if dropped:
+        logger.warning(f"{sum(dropped.values())} contexts of {len(dropped)} words do not hold their word.")
+    np.save(folder / "offsets.npy", np.cumsum([0, *num_contexts]))
+    np.save(folder / "token_offsets.npy", np.cumsum([0, *lengths]))
+    np.save(folder / "mask_positions.npy", np.asarray(mask_positions, dtype=np.int32))
+    write_json(folder / "contexts.json", {"key": key, "words": words, "dropped": dropped})
 
 
 def _contexts_key(processor: BertramProcessor, contexts: Iterable[tuple[str, Sequence[str]]]) -> str:

@@ -9,14 +9,14 @@ from typing import Literal
 import numpy as np
 import torch
 from accelerate import PartialState
-from tqdm.auto import tqdm
 
 from ..induction.batching import encode_tokens
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor, pad_rows
 from ..tokenization_form import NO_UNIT
-from ..utils.hashing import hash_model, hash_weights
-from ..utils.progress import SECONDS_BEFORE_PROGRESS
+from ..utils.hashing import fingerprint, hash_model, hash_weights
+from ..utils.models import in_eval_mode
+from ..utils.progress import progress_bar
 from .contexts import EncodedContexts
 
 FORMAT_VERSION = 2
@@ -84,7 +84,7 @@ def cache_features(
             settings["form_dropout"] = [config.ngram_dropout, seed] if form_dropout else None
         else:
             settings["form"] = hashlib.sha256(form_embeddings.numpy().tobytes()).hexdigest()
-    name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:32]
+    name = fingerprint(settings, sort_keys=True)
     path, done_path = Path(folder) / f"{name}.npy", Path(folder) / f"{name}.done.npy"
     num_windows = -(-len(contexts) // CONTEXTS_PER_WINDOW)
     process = PartialState()
@@ -99,35 +99,32 @@ def cache_features(
     own = range(process.process_index, num_windows, process.num_processes)
     windows = [window for window in own if not done[window]]
     if windows:
-        was_training = model.training
-        model.eval()
-        for window in tqdm(
-            windows,
-            desc="Encoding contexts",
-            unit_scale=CONTEXTS_PER_WINDOW,
-            unit="context",
-            delay=SECONDS_BEFORE_PROGRESS,
-            disable=not show_progress,
-        ):
-            rows = np.arange(window * CONTEXTS_PER_WINDOW, min((window + 1) * CONTEXTS_PER_WINDOW, len(contexts)))
-            form = None
-            if form_embeddings is not None:
-                form = form_embeddings[contexts.owners(rows)].to(model.device)
-            elif reads_form:
-                form = _form_of_contexts(model, processor, contexts, rows, form_dropout, seed + window)
-            input_ids = [contexts.input_ids(row) for row in rows]
-            encoded = encode_tokens(model, processor, input_ids, contexts.mask_positions[rows].tolist(), form)
-            with np.errstate(over="ignore"):  # told below
-                features[rows] = encoded.float().cpu().numpy()
-            if not np.isfinite(features[rows]).all():
-                raise ValueError(
-                    f"Expected features that fit into {dtype}; some are infinite or not a number. "
-                    "Use cache_dtype: float32, or check the encoder's weights."
-                )
-            features.flush()
-            done[window] = 1  # only now: a window that is not marked is computed again
-            done.flush()
-        model.train(was_training)
+        with in_eval_mode(model):
+            for window in progress_bar(
+                windows,
+                desc="Encoding contexts",
+                unit_scale=CONTEXTS_PER_WINDOW,
+                unit="context",
+                show_progress=show_progress,
+            ):
+                rows = np.arange(window * CONTEXTS_PER_WINDOW, min((window + 1) * CONTEXTS_PER_WINDOW, len(contexts)))
+                form = None
+                if form_embeddings is not None:
+                    form = form_embeddings[contexts.owners(rows)].to(model.device)
+                elif reads_form:
+                    form = _form_of_contexts(model, processor, contexts, rows, form_dropout, seed + window)
+                input_ids = [contexts.input_ids(row) for row in rows]
+                encoded = encode_tokens(model, processor, input_ids, contexts.mask_positions[rows].tolist(), form)
+                with np.errstate(over="ignore"):  # told below
+                    features[rows] = encoded.float().cpu().numpy()
+                if not np.isfinite(features[rows]).all():
+                    raise ValueError(
+                        f"Expected features that fit into {dtype}; some are infinite or not a number. "
+                        "Use cache_dtype: float32, or check the encoder's weights."
+                    )
+                features.flush()
+                done[window] = 1  # only now: a window that is not marked is computed again
+                done.flush()
     process.wait_for_everyone()
     return np.load(path, mmap_mode="r")
 

@@ -10,14 +10,14 @@ from ..corpus.contexts import ContextsOf
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
 from ..utils.distributed import join_processes
-from .batches import InputMaker
+from .batches import WordCollator
 from .contexts import EncodedContexts
 from .data import TrainingData
 from .features import cache_features
 from .recipe import Recipe, StageSettings
 
 
-def make_inputs(
+def prepare_inputs(
     model: BertramModel,
     processor: BertramProcessor,
     settings: StageSettings,
@@ -27,7 +27,7 @@ def make_inputs(
     words: Sequence[str] | None = None,
     forms: torch.Tensor | None = None,
     show_progress: bool = True,
-) -> list[InputMaker]:
+) -> list[WordCollator]:
     """Returns what makes a stage's inputs: of training words and, if there are any, of development words.
 
     What was tokenised or computed for an earlier stage or run is read again.
@@ -71,7 +71,7 @@ def make_inputs(
             for contexts in (train, development)
         ]
     return [
-        InputMaker(processor, contexts, torch.stack([data.targets[word] for word in contexts.words]), feature, form)
+        WordCollator(processor, contexts, torch.stack([data.targets[word] for word in contexts.words]), feature, form)
         for contexts, feature, form in zip((train, development), features, (forms, None), strict=True)
         if len(contexts.words)
     ]

@@ -14,7 +14,7 @@ from ..modeling_look_alikes import LookAlikeMixture, compare_with
 from ..processing_bertram import BertramProcessor
 from ..processing_look_alikes import VOWELS
 from ..words.families import word_family
-from .batches import InputMaker, draw_sizes
+from .batches import WordCollator, draw_sizes
 from .recipe import LookAlikeSettings
 
 FITTING_VERSION = 2  # of what is learnt and how, so that stages of another are not taken for those of this one
@@ -95,7 +95,7 @@ def misspell_words(words: Sequence[str], known: set[str], *, two_errors_share: f
 def fit_look_alikes(
     model: BertramModel,
     processor: BertramProcessor,
-    inputs: InputMaker,
+    inputs: WordCollator,
     occurrences: np.ndarray,
     settings: LookAlikeSettings,
     *,
@@ -137,7 +137,7 @@ def fit_look_alikes(
     unknown = {row: words[row] for row in generator.choice(longer, min(number, len(longer)), replace=False).tolist()}
     # What an encoder says of a context depends on the spelling if it reads that too.
     features = None if model.config.encoder_reads_form else inputs.features
-    misspelt_inputs = InputMaker(processor, inputs.contexts, inputs.targets, features)
+    misspelt_inputs = WordCollator(processor, inputs.contexts, inputs.targets, features)
     for row, spelling in misspelt.items():
         misspelt_inputs.form_ids[row] = processor.encode_form(spelling)
     examples = _make_examples(model, processor, misspelt_inputs, misspelt, settings, seed)
@@ -165,7 +165,7 @@ def misspelt_share(settings: LookAlikeSettings, num_contexts: torch.Tensor) -> t
 def _make_examples(
     model: BertramModel,
     processor: BertramProcessor,
-    inputs: InputMaker,
+    inputs: WordCollator,
     spellings: Mapping[int, str],
     settings: LookAlikeSettings,
     seed: int,

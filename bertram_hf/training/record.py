@@ -1,7 +1,6 @@
 """What a training run leaves beside its stages: finished models, and the record that model cards are made of."""
 
-import hashlib
-import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +15,8 @@ from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
 from ..processing_look_alikes import LOOK_ALIKES_NAME
 from ..utils.environment import installed_versions
+from ..utils.files import read_json, write_json
+from ..utils.hashing import fingerprint
 from ..utils.names import TRAINING_NAME
 from .data import TrainingData
 from .recipe import Recipe
@@ -49,12 +50,13 @@ class SystemWriter:
         """Saves a trained system with its record and scores it on the held-out words. Returns its folder."""
         folder = Path(self.recipe.output) / preset
         records = [read_record(stage) for stage in stages]
-        fingerprint = self._fingerprint(records[-1]["fingerprint"])
+        made_from = self._fingerprint(records[-1]["fingerprint"])
         path = folder / TRAINING_NAME
-        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        found = read_json(path) if path.is_file() else {}
         # Only the main process decides: another one may look when this one has already written.
-        if self.process.is_main_process and found.get("fingerprint") != fingerprint:
+        if self.process.is_main_process and found.get("fingerprint") != made_from:
             unfinished = folder.with_name(f"{preset}.unfinished")
+            shutil.rmtree(unfinished, ignore_errors=True)  # of a killed run
             processor = BertramProcessor.from_pretrained(stages[-1])
             save_model(model, unfinished, dtype=self.recipe.dtype, save_layers=self.recipe.save_layers)
             processor.save_pretrained(unfinished)
@@ -62,9 +64,8 @@ class SystemWriter:
             scores = self._score(model, processor)
             stage_records = dict(zip([stage.name for stage in stages], records, strict=True))
             record = describe_training(self.recipe, self.data, stage_records, scores, command=self.command)
-            record["fingerprint"] = fingerprint
-            content = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
-            (unfinished / TRAINING_NAME).write_text(content, encoding="utf-8")
+            record["fingerprint"] = made_from
+            write_json(unfinished / TRAINING_NAME, record)
             # Only now, and the record last: a kill or a full disk leaves the system that was there before.
             folder.mkdir(exist_ok=True)
             if processor.look_alikes is None:
@@ -81,7 +82,7 @@ class SystemWriter:
         saved = [recipe.dtype, recipe.encoder_name or str(recipe.encoder), recipe.description, asdict(recipe.heldout)]
         saved += ["layers"] if recipe.save_layers else []
         contexts = [[word, heldout[word]] for word in self.data.heldout]
-        return hashlib.sha256(json.dumps([trained, saved, contexts]).encode()).hexdigest()[:32]
+        return fingerprint([trained, saved, contexts])
 
     def _score(self, model: BertramModel, processor: BertramProcessor) -> list[RecoveryScore]:
         """Scores a model on the held-out words; nothing if there are none."""

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from ..modeling_bertram import BertramModel
-from .batches import InputMaker, draw_sizes
+from .batches import WordCollator, draw_sizes
 
 WORDS_PER_BLOCK = 512
 NUM_DRAWS = 4  # of contexts for each word
@@ -13,7 +13,7 @@ NUM_DRAWS = 4  # of contexts for each word
 
 @torch.no_grad()
 def start_from_ridge(
-    model: BertramModel, inputs: InputMaker, *, penalty: float, min_contexts: int, max_contexts: int, seed: int = 0
+    model: BertramModel, inputs: WordCollator, *, penalty: float, min_contexts: int, max_contexts: int, seed: int = 0
 ) -> None:
     """Sets A and b and, if there are any, A', F and c to a ridge regression onto the targets, in place.
 
@@ -74,7 +74,7 @@ def start_from_ridge(
 
 def _mean_inputs(
     model: BertramModel,
-    inputs: InputMaker,
+    inputs: WordCollator,
     words: np.ndarray,
     min_contexts: int,
     max_contexts: int,

@@ -21,13 +21,13 @@ from ..processing_bertram import BertramProcessor
 from ..processing_look_alikes import LookAlikes
 from ..tokenization_form import FormTokenizer
 from ..utils.distributed import join_processes
-from ..utils.hashing import hash_model
+from ..utils.hashing import derive_seed, fingerprint, hash_model
 from ..words.families import word_family
 from ..words.pieces import PieceReader, vocabulary_words
-from .batches import InputMaker, count_repetitions
+from .batches import WordCollator, count_repetitions
 from .data import TrainingData, prepare_data
 from .fusion import NETWORK_FIELDS, context_part, form_part, fuse, replace_fields
-from .inputs import make_inputs
+from .inputs import prepare_inputs
 from .look_alikes import FITTING_VERSION, fit_look_alikes
 from .recipe import LookAlikeSettings, Recipe, StageSettings
 from .record import SystemWriter
@@ -76,7 +76,7 @@ class TrainingRun:
             self.data: TrainingData = prepare_data(
                 recipe, self.encoder, self.tokenizer, show_progress=self.show_progress
             )
-        self._make_inputs = partial(make_inputs, data=self.data, recipe=recipe, show_progress=self.show_progress)
+        self._prepare_inputs = partial(prepare_inputs, data=self.data, recipe=recipe, show_progress=self.show_progress)
         self._encoder_hash = hash_model(self.encoder)
 
     def train(self) -> dict[str, Path]:
@@ -117,7 +117,7 @@ class TrainingRun:
         assert self.recipe.context is not None  # as Recipe has checked
         config = context_part(config)
         model, processor = self.new_model(config, "context")
-        makers = self._make_inputs(model, processor, self.recipe.context)
+        makers = self._prepare_inputs(model, processor, self.recipe.context)
         return self._train(model, processor, makers, self.recipe.context, self.stage_folder("context", config))
 
     def train_form(self, config: BertramConfig, *, fold: int | None = None) -> BertramModel:
@@ -129,13 +129,12 @@ class TrainingRun:
         if fold is not None:
             folder = folder.with_name(f"{folder.name}-without-fold-{fold}")
             words = [word for word in words if self.fold_of(word) != fold]
-        makers = self._make_inputs(model, processor, settings, words=words)
+        makers = self._prepare_inputs(model, processor, settings, words=words)
         return self._train(model, processor, makers, settings, folder)
 
     def fold_of(self, word: str) -> int:
         """Returns the fold of a word's family."""
-        digest = hashlib.sha256(f"{self.recipe.seed} fold {word_family(word)}".encode()).digest()
-        return int.from_bytes(digest[:8], "big") % self.recipe.form_folds
+        return derive_seed(self.recipe.seed, "fold", word_family(word)) % self.recipe.form_folds
 
     def unseen_forms(self, config: BertramConfig, processor: BertramProcessor) -> torch.Tensor:
         """Returns the form vectors (W, H) of all training words, each from a form part that was trained without it."""
@@ -163,7 +162,7 @@ class TrainingRun:
         fuse(model, *parts)
         forms = self.unseen_forms(config, processor) if self.recipe.form_folds and freeze_form else None
         folder = self.stage_folder(preset, config)
-        makers = self._make_inputs(model, processor, settings, forms=forms)
+        makers = self._prepare_inputs(model, processor, settings, forms=forms)
         model = self._train(model, processor, makers, settings, folder)
         if self.recipe.look_alikes is None:
             return model
@@ -173,7 +172,7 @@ class TrainingRun:
         self,
         model: BertramModel,
         processor: BertramProcessor,
-        inputs: InputMaker,
+        inputs: WordCollator,
         trained: Path,
         settings: LookAlikeSettings,
     ) -> BertramModel:
@@ -188,11 +187,11 @@ class TrainingRun:
         occurrences = np.array([self.data.contexts.counts[word] for word in inputs.contexts.words])
         content = [FITTING_VERSION, read_record(trained)["fingerprint"], asdict(settings), self.recipe.seed]
         content += [known, occurrences.tolist()]
-        fingerprint = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
+        made_from = fingerprint(content)
         folder = trained.with_name(f"{trained.name}-look-alikes")
         with self.process.main_process_first():  # the others then load what it has saved
             record = read_record(folder)
-            if record.get("fingerprint") != fingerprint:
+            if record.get("fingerprint") != made_from:
                 shutil.rmtree(folder, ignore_errors=True)
                 start = time.perf_counter()
                 mixing, loss = fit_look_alikes(model, processor, inputs, occurrences, settings, seed=self.recipe.seed)
@@ -200,7 +199,7 @@ class TrainingRun:
                 mixing.save_pretrained(folder, include_encoder=not model.config.freeze_encoder)
                 processor.save_pretrained(folder)
                 seconds = round(time.perf_counter() - start, 1)
-                write_record(folder, {"fingerprint": fingerprint, "train_loss": loss, "seconds": seconds})
+                write_record(folder, {"fingerprint": made_from, "train_loss": loss, "seconds": seconds})
         return BertramModel.from_pretrained(folder, encoder=model.encoder)
 
     def all_words(self) -> LookAlikes:
@@ -236,7 +235,7 @@ class TrainingRun:
                 unit="ngram" if config.form_encoder == "ngram" else "character",
                 min_count=recipe.form_min_count,
             )
-        set_seed(int.from_bytes(hashlib.sha256(f"{recipe.seed} {name}".encode()).digest()[:4], "big"))
+        set_seed(derive_seed(recipe.seed, name, num_bytes=4))
         fields = {name: getattr(config, name) for name in NETWORK_FIELDS}
         fields["form_vocab_size"] = len(processor.form) if processor.form is not None else 2
         model = BertramModel.from_encoder(
@@ -248,21 +247,21 @@ class TrainingRun:
         self,
         model: BertramModel,
         processor: BertramProcessor,
-        makers: Sequence[InputMaker],
+        makers: Sequence[WordCollator],
         settings: StageSettings,
         folder: Path,
     ) -> BertramModel:
-        """Trains a model on the inputs that `_make_inputs` returned, as far as that is not done yet."""
+        """Trains a model on the inputs that `_prepare_inputs` returned, as far as that is not done yet."""
         recipe, config = self.recipe, model.config
         train = makers[0].contexts
         occurrences = np.array([self.data.contexts.counts[word] for word in train.words])
-        fingerprint = self._fingerprint(model, processor, makers, settings, occurrences)
+        made_from = self._fingerprint(model, processor, makers, settings, occurrences)
         heldout = None
         if len(makers) > 1:
             heldout = heldout_batches(makers[1], DEVELOPMENT_CONTEXTS if config.has_context else (0,))
         record = read_record(folder)
         # A run that was killed before its first checkpoint starts here again.
-        is_finished = record.get("fingerprint") == fingerprint and record.get("finished")
+        is_finished = record.get("fingerprint") == made_from and record.get("finished")
         if settings.ridge is not None and not is_finished:
             if makers[0].features is None:
                 raise ValueError("A ridge start needs cached features: set cache: true, and freeze what it depends on.")
@@ -281,7 +280,7 @@ class TrainingRun:
             occurrences,
             settings=settings,
             folder=folder,
-            fingerprint=fingerprint,
+            fingerprint=made_from,
             vocabulary=self.vocabulary,
             heldout=heldout,
             seed=recipe.seed,
@@ -291,7 +290,7 @@ class TrainingRun:
         self,
         model: BertramModel,
         processor: BertramProcessor,
-        makers: Sequence[InputMaker],
+        makers: Sequence[WordCollator],
         settings: StageSettings,
         occurrences: np.ndarray,
     ) -> str:

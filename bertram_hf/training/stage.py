@@ -1,6 +1,5 @@
 """One stage of training, on `transformers.Trainer`."""
 
-import json
 import logging
 import os
 import shutil
@@ -17,9 +16,9 @@ from transformers import EarlyStoppingCallback, TrainingArguments
 
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
-from ..utils.files import write_json
+from ..utils.files import read_json, write_json
 from ..utils.trainer import last_whole_checkpoint
-from .batches import InputMaker, WordBatches, count_repetitions
+from .batches import WordBatches, WordCollator, count_repetitions
 from .losses import MimickingLoss
 from .recipe import Recipe, StageSettings
 from .trainer import BertramTrainer
@@ -48,7 +47,7 @@ def check_trainer_fields(recipe: Recipe) -> None:
 def train_stage(
     model: BertramModel,
     processor: BertramProcessor,
-    inputs: InputMaker,
+    inputs: WordCollator,
     occurrences: np.ndarray,
     *,
     settings: StageSettings,
@@ -163,7 +162,7 @@ def train_stage(
 def read_record(folder: Path) -> dict[str, Any]:
     """Returns what a stage wrote of itself; nothing if there is none."""
     path = folder / STAGE_NAME
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return read_json(path) if path.is_file() else {}
 
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:

@@ -12,8 +12,9 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 from ..evaluation.recovery import score_recovery
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
+from ..utils.models import in_eval_mode
 from ..utils.trainer import only_item
-from .batches import InputMaker
+from .batches import WordCollator
 from .losses import MimickingLoss
 
 logger = logging.getLogger(__name__)
@@ -69,29 +70,27 @@ class BertramTrainer(Trainer):
     def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
         """Returns the loss on held-out words and how well they are recovered, for each number of contexts."""
         model = self.model
-        was_training = model.training
-        model.eval()
-        metrics: dict[str, float] = {}
-        losses, ranks = [], []
-        for number, batches in (self.heldout or {}).items():
-            induced, true = [], []
-            for batch in batches:
-                inputs = self._prepare_inputs(batch)
-                true.append(inputs.pop("labels"))
-                induced.append(model(**inputs).word_embeddings)
-            vectors, targets = torch.cat(induced), torch.cat(true)
-            losses.append(self.loss(vectors, targets).item())
-            score = score_recovery(vectors, targets, self.embedding_table, contexts=number)
-            ranks.append(score.mrr)
+        with in_eval_mode(model):
+            metrics: dict[str, float] = {}
+            losses, ranks = [], []
+            for number, batches in (self.heldout or {}).items():
+                induced, true = [], []
+                for batch in batches:
+                    inputs = self._prepare_inputs(batch)
+                    true.append(inputs.pop("labels"))
+                    induced.append(model(**inputs).word_embeddings)
+                vectors, targets = torch.cat(induced), torch.cat(true)
+                losses.append(self.loss(vectors, targets).item())
+                score = score_recovery(vectors, targets, self.embedding_table, contexts=number)
+                ranks.append(score.mrr)
+                metrics |= {
+                    f"{metric_key_prefix}_mrr_{number}": score.mrr,
+                    f"{metric_key_prefix}_norm_{number}": score.norm_ratio,
+                }
             metrics |= {
-                f"{metric_key_prefix}_mrr_{number}": score.mrr,
-                f"{metric_key_prefix}_norm_{number}": score.norm_ratio,
+                f"{metric_key_prefix}_loss": float(np.mean(losses)),
+                f"{metric_key_prefix}_mrr": float(np.mean(ranks)),
             }
-        metrics |= {
-            f"{metric_key_prefix}_loss": float(np.mean(losses)),
-            f"{metric_key_prefix}_mrr": float(np.mean(ranks)),
-        }
-        model.train(was_training)
         self.log(metrics)
         self.control: Any = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
@@ -110,7 +109,7 @@ class BertramTrainer(Trainer):
             )
 
 
-def heldout_batches(inputs: InputMaker, numbers: tuple[int, ...]) -> dict[int, list[dict[str, torch.Tensor]]]:
+def heldout_batches(inputs: WordCollator, numbers: tuple[int, ...]) -> dict[int, list[dict[str, torch.Tensor]]]:
     """Returns, for each number of contexts, all words in batches with their first so many contexts."""
     offsets = inputs.contexts.offsets
     batches: dict[int, list[dict[str, torch.Tensor]]] = {}

@@ -4,7 +4,7 @@ import glob
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -20,14 +20,34 @@ MAX_BYTES_READ = 1 << 24  # a longer file is known by its size
 NOT_COMPUTED = ("_name_or_path", "architectures", "transformers_version", "dtype", "id2label", "label2id")
 
 
-def fingerprint(content: Any) -> str:
+def fingerprint(content: Any, *, sort_keys: bool = False, default: Callable[[Any], Any] | None = None) -> str:
     """Returns a short name for nested lists, mappings, texts and numbers, as JSON writes them.
+
+    Args:
+        content: What to name.
+        sort_keys: Whether the order of a mapping does not matter.
+        default: What JSON writes of other objects; by default they are refused.
 
     Example:
         >>> fingerprint(["kumquat", 3])
         'e38a22a415261fe087d9e61455afbb8d'
     """
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
+    return hash_text(json.dumps(content, sort_keys=sort_keys, default=default))
+
+
+def hash_text(text: str) -> str:
+    """Returns a short name for a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def derive_seed(*parts: object, num_bytes: int = 8) -> int:
+    """Returns a number that depends on some texts and numbers alone, as a seed or to draw a share of them.
+
+    Example:
+        >>> derive_seed(0, "fold", "river") % 5
+        0
+    """
+    return int.from_bytes(hashlib.sha256(" ".join(map(str, parts)).encode()).digest()[:num_bytes], "big")
 
 
 def describe_files(settings: Any) -> dict[str, str]:

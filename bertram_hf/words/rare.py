@@ -5,11 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from ..processing_context import is_uncased
-from ..utils.progress import SECONDS_BEFORE_PROGRESS
+from ..utils.progress import progress_bar
 from ..utils.tables import format_columns
 from .pieces import PieceReader
 from .splitting import normalize_counts, split_words
@@ -157,13 +156,12 @@ def find_rare_words(
     occurrences: Counter[str] = Counter()
     num_texts_with: Counter[str] = Counter()
     num_texts = num_numbers = 0
-    for text in tqdm(
+    for text in progress_bar(
         _read_texts(texts, text_column),
         total=len(texts) if isinstance(texts, Sized) else None,
         desc="Counting words",
         unit="text",
-        delay=SECONDS_BEFORE_PROGRESS,
-        disable=not show_progress,
+        show_progress=show_progress,
     ):
         tokens = list(split_words(text.lower() if lower_case else text, words_are_split=words_are_split))
         words = [word for word in tokens if any(map(str.isalpha, word))]

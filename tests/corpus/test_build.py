@@ -35,7 +35,7 @@ from bertram_hf.words.splitting import split_words
 
 pytest.importorskip("datatrove")
 
-from bertram_hf.corpus.sampling import hash_text, mix_keys
+from bertram_hf.corpus.sampling import mix_keys, sampling_key
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def datasets_cache(tmp_path, monkeypatch):
 
 
 def key_of(sentence, word, seed):
-    hashes = (np.array([hash_text(text, seed)], np.uint64) for text in (sentence, word))
+    hashes = (np.array([sampling_key(text, seed)], np.uint64) for text in (sentence, word))
     return int(mix_keys(*hashes)[0])
 
 

@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModel, AutoProcessor, BertTokenizer
 
 from bertram_hf import BertramModel, BertramProcessor, induce_vectors
 from bertram_hf.tokenization_form import FormTokenizer
-from bertram_hf.training.batches import InputMaker
+from bertram_hf.training.batches import WordCollator
 from bertram_hf.training.contexts import EncodedContexts
 from bertram_hf.training.features import cache_features
 from bertram_hf.training.recipe import StageSettings
@@ -127,7 +127,7 @@ def prepare_stage(folder, mode="context", *, cache=None, num_words=24, num_conte
         )
     vocabulary = encoder.get_input_embeddings().weight.detach()
     targets = vocabulary[tokenizer.convert_tokens_to_ids(words)]
-    inputs = InputMaker(processor, encoded, targets, features)
+    inputs = WordCollator(processor, encoded, targets, features)
     return {
         "model": model,
         "processor": processor,

@@ -216,11 +216,11 @@ def test_contexts_are_tokenised_again_only_if_they_or_the_processor_change(make_
 
 def test_tokenising_that_was_killed_begins_anew(make_pair, tmp_path):
     _, processor = make_pair("add")
-    (tmp_path / "tokens.unfinished").mkdir()
-    (tmp_path / "tokens.unfinished" / "tokens.bin").write_bytes(b"half")
+    (tmp_path / "tokens.123456.tmp").mkdir()
+    (tmp_path / "tokens.123456.tmp" / "tokens.bin").write_bytes(b"half")
     contexts = EncodedContexts.build(processor, CONTEXTS, tmp_path / "tokens", show_progress=False)
     assert len(contexts) == NUM_CONTEXTS
-    assert not (tmp_path / "tokens.unfinished").exists()
+    assert not (tmp_path / "tokens.123456.tmp").exists()
 
 
 def test_same_weights_in_another_network_have_other_features(make_parts, tmp_path):
