@@ -13,6 +13,7 @@ from ..modeling_bertram import BertramModel
 from ..modeling_slim import embedding_fingerprint
 from ..processing_bertram import BertramProcessor
 from ..processing_words import WordPattern, check_contexts, normalize_text, replace_surrogates
+from ..utils.models import in_eval_mode
 from ..utils.tables import format_columns
 from ..words.pieces import PieceReader
 from .checks import check_processor_fits
@@ -290,13 +291,9 @@ def _check_space(vectors: WordVectors, embeddings: torch.Tensor) -> None:
 def _form_vector(word: str, bertram: BertramModel, processor: BertramProcessor) -> torch.Tensor:
     """Returns the vector (H,) of the spelling alone."""
     check_processor_fits(bertram, processor)
-    was_training = bertram.training
-    bertram.eval()
-    try:
+    with in_eval_mode(bertram):
         form_ids = torch.tensor([processor.encode_form(word)], dtype=torch.long, device=bertram.device)
         return bertram.encode_forms(form_ids)[0].float().cpu()
-    finally:
-        bertram.train(was_training)
 
 
 def _context_uses(word: str, vectors: WordVectors, texts: Sequence[str] | None) -> list[ContextUse]:
