@@ -14,7 +14,7 @@ from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
 
 from ..induction.word_vectors import WordVectors
 from ..processing_context import is_uncased
-from ..utils.files import read_json, write_json
+from ..utils.files import read_json, refuse_missing_folder, write_json
 from .tokenizer import Mode, check_mode, splice_tokenizer
 from .word_index import WordIndex
 
@@ -122,7 +122,11 @@ def find_folder(name: str | os.PathLike, kwargs: dict[str, Any]) -> Path:
     Args:
         name: A folder, or a name on the Hub.
         kwargs: Arguments of a `from_pretrained`. Those that say where it is are taken out.
+
+    Raises:
+        FileNotFoundError: If the name can only be that of a folder, and there is none.
     """
+    refuse_missing_folder(os.fspath(name))
     place = {key: kwargs.pop(key) for key in HUB_ARGUMENTS if key in kwargs}
     subfolder = kwargs.pop("subfolder", None) or ""
     folder = Path(name)

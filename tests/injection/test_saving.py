@@ -141,3 +141,8 @@ def test_saving_does_not_push_half_of_it(bert_tokenizer, tmp_path):
     with pytest.raises(ValueError, match=r"without its packs\. Use injector\.push_to_hub"):
         injector.save_pretrained(tmp_path / "folder", push_to_hub=True)
     assert not (tmp_path / "folder").exists()
+
+
+def test_a_missing_folder_is_not_looked_for_on_the_hub(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*nowhere\. Check the path"):
+        BertramEmbeddingInjector.from_pretrained(tmp_path / "nowhere")
