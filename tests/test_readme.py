@@ -117,6 +117,8 @@ def test_python_examples_run(make_pair, make_encoder, bert_tokenizer, tmp_path, 
         "injector": bertram_hf.BertramEmbeddingInjector(classifier, bert_tokenizer, vectors),
         "true_embeddings": model.get_input_embeddings().weight[:1],
     }
+    exec(block_with("get_peft_model"), names)
+    assert type(names["merged"]) is bertram_hf.BertramEmbeddingInjector
     exec(block_with("SlashAugmentation"), names)
     assert names["trainer"].state.global_step == 1
     news = Dataset.from_dict({"text": ["a kumquat tree", "the old town"], "label": [0, 1]})
