@@ -19,7 +19,7 @@ from ..processing_words import check_word
 from ..utils.files import only_writer, read_json, read_word_file
 from ..utils.imports import needs_extra
 from ..words.splitting import normalize_counts, normalize_spelling
-from .inputs import Paths, Source, identify, list_pieces
+from .inputs import Paths, Source, identify, list_slices
 from .settings import MISSING_NAME, CorpusSettings
 
 logger = logging.getLogger(__name__)
@@ -173,7 +173,7 @@ def build_corpus(
         from .executors import plan_phases, run_phases, slurm_executors
     output = Path(output).absolute()
     work = output / ".work"
-    source: Source = inputs if isinstance(inputs, Dataset | IterableDataset) else list_pieces(inputs)
+    source: Source = inputs if isinstance(inputs, Dataset | IterableDataset) else list_slices(inputs)
     settings = CorpusSettings(
         work=str(work),
         lower_case=lower_case,

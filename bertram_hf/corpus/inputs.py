@@ -1,4 +1,4 @@
-"""The files of a corpus, cut into pieces that tasks can read apart from each other."""
+"""The files of a corpus, cut into slices that tasks can read apart from each other."""
 
 import math
 import os
@@ -24,7 +24,7 @@ NUM_ROWS_HASHED = 100
 
 
 @dataclass(frozen=True)
-class Piece:
+class FileSlice:
     """A file, or the bytes of it from `start` up to `end` (each moved to the next line or paragraph)."""
 
     path: str
@@ -33,11 +33,11 @@ class Piece:
     end: int | None = None
 
 
-Source: TypeAlias = list[Piece] | Dataset | IterableDataset
+Source: TypeAlias = list[FileSlice] | Dataset | IterableDataset
 
 
-def list_pieces(inputs: Paths) -> list[Piece]:
-    """Lists the files of paths, folders and patterns, the long ones in pieces of 4 MB, each file once."""
+def list_slices(inputs: Paths) -> list[FileSlice]:
+    """Lists the files of paths, folders and patterns, the long ones in slices of 4 MB, each file once."""
     sizes: dict[str, int] = {}
     for item in [inputs] if isinstance(inputs, str | os.PathLike) else inputs:
         system, path = fsspec.core.url_to_fs(os.fspath(item))
@@ -50,11 +50,11 @@ def list_pieces(inputs: Paths) -> list[Piece]:
         sizes |= {system.unstrip_protocol(name): system.size(name) or 0 for name in found if system.isfile(name)}
     if not sizes:
         raise ValueError("Expected at least one file; got none. Give files, folders or patterns.")
-    return [piece for path, size in sorted(sizes.items()) for piece in _cut_file(path, size)]
+    return [file_slice for path, size in sorted(sizes.items()) for file_slice in _cut_file(path, size)]
 
 
-def _cut_file(path: str, size: int) -> list[Piece]:
-    """Returns the pieces of a file; tables and compressed files are not cut."""
+def _cut_file(path: str, size: int) -> list[FileSlice]:
+    """Returns the slices of a file; tables and compressed files are not cut."""
     name = path.lower()
     bare = name.rsplit(".", 1)[0] if name.endswith(COMPRESSIONS) else name
     ending = os.path.splitext(bare)[1]
@@ -68,9 +68,9 @@ def _cut_file(path: str, size: int) -> list[Piece]:
         kind = ending.removeprefix(".")
     path, file_format = path.removeprefix("file://"), cast(FileFormat, kind)
     if bare != name or kind in ("parquet", "csv", "tsv") or size <= PIECE_SIZE:
-        return [Piece(path, file_format)]
+        return [FileSlice(path, file_format)]
     starts = [*range(0, size - PIECE_SIZE // 2, PIECE_SIZE)]
-    return [Piece(path, file_format, start, end) for start, end in zip(starts, [*starts[1:], None], strict=True)]
+    return [FileSlice(path, file_format, start, end) for start, end in zip(starts, [*starts[1:], None], strict=True)]
 
 
 def count_tasks(source: Source) -> int:
@@ -80,8 +80,12 @@ def count_tasks(source: Source) -> int:
     elif isinstance(source, IterableDataset):
         num_tasks = source.num_shards
     else:
-        sizes = {piece.path: os.path.getsize(piece.path) for piece in source if os.path.exists(piece.path)}
-        num_remote = sum(piece.path not in sizes for piece in source)
+        sizes = {
+            file_slice.path: os.path.getsize(file_slice.path)
+            for file_slice in source
+            if os.path.exists(file_slice.path)
+        }
+        num_remote = sum(file_slice.path not in sizes for file_slice in source)
         num_tasks = min(len(source), num_remote + math.ceil(sum(sizes.values()) / PIECE_SIZE))
     return max(1, min(MAX_TASKS, num_tasks))
 
@@ -97,7 +101,7 @@ def identify(source: Source, text_column: str) -> list[Any]:
         digest = blake2b("\0".join(rows).encode("utf-8", "replace")).hexdigest()
         return [*origin, source.num_shards, digest, *_list_steps(source._ex_iterable)]
     identity = []
-    for path in sorted({piece.path for piece in source}):
+    for path in sorted({file_slice.path for file_slice in source}):
         system, name = fsspec.core.url_to_fs(path)
         info = system.info(name)
         identity.append([path, info.get("size"), str(info.get("mtime") or info.get("ETag") or "")])

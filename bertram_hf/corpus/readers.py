@@ -17,7 +17,7 @@ from datatrove.pipeline.base import PipelineStep
 
 from ..processing_words import has_surrogate, normalize_text, replace_surrogates
 from ..utils.files import write_json
-from .inputs import Piece, Source
+from .inputs import FileSlice, Source
 from .sentences import BLOCK_SIZE, HEAD_SIZE, Unit, detect_unit, find_break, read_blocks
 from .settings import COLUMN, CorpusSettings
 
@@ -41,39 +41,39 @@ class FileReader(PipelineStep):
     type = "READER"
     name = "Corpus files"
 
-    def __init__(self, pieces: list[Piece], settings: CorpusSettings, phase: str) -> None:
+    def __init__(self, slices: list[FileSlice], settings: CorpusSettings, phase: str) -> None:
         super().__init__()
-        self.pieces, self.settings, self.phase = pieces, settings, phase
+        self.slices, self.settings, self.phase = slices, settings, phase
 
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
         report: Counter[str] = Counter()
-        for piece in self.pieces[rank::world_size]:
+        for file_slice in self.slices[rank::world_size]:
             readers = {"text": self._read_text, "jsonl": self._read_jsonl, "parquet": self._read_parquet}
-            read = readers.get(piece.format, self._read_table)
+            read = readers.get(file_slice.format, self._read_table)
             try:
-                yield from read(piece, report)
+                yield from read(file_slice, report)
             except EOFError as error:
-                raise ValueError(f"{piece.path} ends too early: {error} Is the download complete?") from error
+                raise ValueError(f"{file_slice.path} ends too early: {error} Is the download complete?") from error
             except pa.ArrowInvalid as error:
-                kind = "Parquet" if piece.format == "parquet" else piece.format.upper()
-                raise ValueError(f"{piece.path} cannot be read as {kind}: {error}") from error
+                kind = "Parquet" if file_slice.format == "parquet" else file_slice.format.upper()
+                raise ValueError(f"{file_slice.path} cannot be read as {kind}: {error}") from error
         write_json(self.settings.folder(self.phase) / f"{rank:05d}.reader.json", report)
 
-    def _read_text(self, piece: Piece, report: Counter[str]) -> Iterator[Document]:
-        report["num_documents"] += piece.start == 0
-        head = _read_head(piece.path)
+    def _read_text(self, file_slice: FileSlice, report: Counter[str]) -> Iterator[Document]:
+        report["num_documents"] += file_slice.start == 0
+        head = _read_head(file_slice.path)
         unit = _choose_unit(head.decode("utf-8", "replace").replace("\r\n", "\n"), self.settings)
-        with fsspec.open(piece.path, "rb", compression="infer") as stream:
-            for block, is_cut in read_blocks(stream, unit, _seek(stream, piece, unit)):
+        with fsspec.open(file_slice.path, "rb", compression="infer") as stream:
+            for block, is_cut in read_blocks(stream, unit, _seek(stream, file_slice, unit)):
                 report["num_long_lines"] += is_cut
                 text = _decode(block.removeprefix(BYTE_ORDER_MARK), report)
                 if text:
                     yield _document(text, unit)
 
-    def _read_jsonl(self, piece: Piece, report: Counter[str]) -> Iterator[Document]:
-        _read_head(piece.path)
-        with fsspec.open(piece.path, "rb", compression="infer") as stream:
-            size = _seek(stream, piece, "line")
+    def _read_jsonl(self, file_slice: FileSlice, report: Counter[str]) -> Iterator[Document]:
+        _read_head(file_slice.path)
+        with fsspec.open(file_slice.path, "rb", compression="infer") as stream:
+            size = _seek(stream, file_slice, "line")
             while size is None or size > 0:
                 line = stream.readline()
                 if not line:
@@ -90,17 +90,17 @@ class FileReader(PipelineStep):
                 else:
                     report["num_invalid_lines"] += 1
 
-    def _read_parquet(self, piece: Piece, report: Counter[str]) -> Iterator[Document]:
-        with fsspec.open(piece.path, "rb") as stream, pq.ParquetFile(stream) as table:
+    def _read_parquet(self, file_slice: FileSlice, report: Counter[str]) -> Iterator[Document]:
+        with fsspec.open(file_slice.path, "rb") as stream, pq.ParquetFile(stream) as table:
             if self.settings.text_column not in table.schema_arrow.names:
-                raise ValueError(_missing_column(piece.path, self.settings.text_column, table.schema_arrow.names))
+                raise ValueError(_missing_column(file_slice.path, self.settings.text_column, table.schema_arrow.names))
             for batch in table.iter_batches(batch_size=ROWS_AT_ONCE, columns=[self.settings.text_column]):
                 for row in batch.to_pylist():
                     yield from _read_row(row, self.settings, report)
 
-    def _read_table(self, piece: Piece, report: Counter[str]) -> Iterator[Document]:
+    def _read_table(self, file_slice: FileSlice, report: Counter[str]) -> Iterator[Document]:
         """Reads CSV, in which quotes may stand around values, or TSV, in which they are text."""
-        column, is_csv = self.settings.text_column, piece.format == "csv"
+        column, is_csv = self.settings.text_column, file_slice.format == "csv"
 
         def count(row: pacsv.InvalidRow) -> str:
             report["num_invalid_lines"] += 1
@@ -112,16 +112,16 @@ class FileReader(PipelineStep):
             newlines_in_values=is_csv,
             invalid_row_handler=count,
         )
-        header = _read_head(piece.path).removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
+        header = _read_head(file_slice.path).removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
         dialect = csv.excel if is_csv else _PlainTabs
         names = next(csv.reader(StringIO(header, newline=""), dialect), [])
         if column not in names:
-            raise ValueError(_missing_column(piece.path, column, names))
+            raise ValueError(_missing_column(file_slice.path, column, names))
         # Bytes, so that a value which is not UTF-8 costs its row only.
         converting = pacsv.ConvertOptions(include_columns=[column], column_types={column: pa.binary()})
         reading = pacsv.ReadOptions(use_threads=False, block_size=TABLE_BLOCK_SIZE)
         with (
-            fsspec.open(piece.path, "rb", compression="infer") as stream,
+            fsspec.open(file_slice.path, "rb", compression="infer") as stream,
             pacsv.open_csv(stream, reading, parsing, converting) as batches,
         ):
             for batch in batches:
@@ -204,12 +204,12 @@ def _read_head(path: str) -> bytes:
     return head
 
 
-def _seek(stream: Any, piece: Piece, unit: Unit) -> int | None:
-    """Goes to the beginning of a piece. Returns its size, or None for all that follows."""
-    if piece.start == 0 and piece.end is None:
+def _seek(stream: Any, file_slice: FileSlice, unit: Unit) -> int | None:
+    """Goes to the beginning of a slice. Returns its size, or None for all that follows."""
+    if file_slice.start == 0 and file_slice.end is None:
         return None
-    end = None if piece.end is None else find_break(stream, piece.end, unit)
-    start = find_break(stream, piece.start, unit)
+    end = None if file_slice.end is None else find_break(stream, file_slice.end, unit)
+    start = find_break(stream, file_slice.start, unit)
     stream.seek(start)
     return None if end is None else end - start
 

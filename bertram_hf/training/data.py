@@ -1,7 +1,7 @@
 """From a recipe to training words: their contexts, counts and target vectors, and the words that are held out."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,76 +55,38 @@ def prepare_data(
     Raises:
         ValueError: If no word is left to train on.
     """
-    output, lower_case = Path(recipe.output), is_uncased(tokenizer)
-    sources = [*recipe.corpora, *([recipe.heldout.corpus] if recipe.heldout.corpus is not None else [])]
-    check_case([source.folder for source in sources if source.folder is not None], lower_case)
-    fingerprint = embedding_fingerprint(encoder.get_input_embeddings().weight)
+    lower_case, reader = is_uncased(tokenizer), PieceReader(tokenizer)
+    table = encoder.get_input_embeddings().weight
+    fingerprint = embedding_fingerprint(table)
     given = read_targets(recipe.targets.vectors, fingerprint)
     heldout = read_words(recipe.heldout.words, lower_case)
     excluded = [word for path in recipe.heldout.excluded for word in read_words(path, lower_case)]
-    reader = PieceReader(tokenizer)
-    vocabulary = vocabulary_words(reader) if recipe.targets.whole_vocabulary else []
-    heldout_source = recipe.heldout.corpus
-    sampled = sorted({*vocabulary, *(heldout if heldout_source is None else [])})
-    building: dict[str, Any] = {"lower_case": lower_case, "seed": recipe.seed, "show_progress": show_progress}
-    folders = [
-        build_source(source, output / f"corpus-{index}", words=sampled, **building)
-        for index, source in enumerate(recipe.corpora)
-    ]
-    contexts = heldout_contexts = CorpusContexts(folders)
-    if heldout_source is not None and heldout:
-        folder = build_source(
-            heldout_source, output / "corpus-heldout", words=heldout, frequent_words=False, **building
-        )
-        heldout_contexts = CorpusContexts([folder])
-
-    chosen = recipe.targets
-    candidates = [
-        word
-        for word in sorted(contexts)
-        if len(word) >= chosen.min_length and contexts.num_contexts[word] >= max(1, chosen.min_contexts)
-    ]
-    candidates = drop_families(candidates, [*heldout, *excluded])
-    pieces = dict(zip(candidates, reader.split(candidates), strict=True))
-    single = {word: ids[0] for word, ids in pieces.items() if len(ids) == 1 and ids[0] != tokenizer.unk_token_id}
-    min_count = min(source.min_count for source in recipe.corpora)
-    several = [word for word, ids in pieces.items() if len(ids) > 1 and contexts.counts[word] >= min_count]
-    several.sort(key=lambda word: (-contexts.counts[word], word))
-    several = [word for word in several if chosen.approximate or word in given][: chosen.approximate_max_words]
-    if not chosen.whole_vocabulary:
-        single = {word: token for word, token in single.items() if contexts.counts[word] >= min_count}
-
-    table = encoder.get_input_embeddings().weight.detach().float().cpu()
-    scored = [word for word in heldout if word in heldout_contexts]
-    scored_pieces = reader.split(scored) if scored else []
-    known = {word: ids[0] for word, ids in zip(scored, scored_pieces, strict=True) if len(ids) == 1}
-    if len(known) < len(heldout):
-        logger.warning(
-            "%d of %d held-out words have no context or no token of their own; they are not scored.",
-            len(heldout) - len(known),
-            len(heldout),
-        )
-    words, vectors = [*single, *known], table[[*single.values(), *known.values()]]
+    contexts, heldout_contexts = build_contexts(
+        recipe, reader, heldout, lower_case=lower_case, show_progress=show_progress
+    )
+    single, several = choose_words(recipe, reader, contexts, [*heldout, *excluded], given)
+    known = find_known(reader, heldout, heldout_contexts)
     without_target = [word for word in several if word not in given]
     if without_target:
         approximated = approximate_vectors(
             encoder,
             tokenizer,
             without_target,
-            output=output / "approximation",
+            output=Path(recipe.output) / "approximation",
             errors="skip",
             show_progress=show_progress,
-            **{"seed": recipe.seed, **chosen.approximation},
+            **{"seed": recipe.seed, **recipe.targets.approximation},
         )
         given |= dict(zip(approximated.words, approximated.embeddings.float(), strict=True))
         several = [word for word in several if word in given]  # some may have failed
-    if several:
-        words, vectors = [*words, *several], torch.cat([vectors, torch.stack([given[word] for word in several])])
     train_words = [*single, *several]
     if not train_words:
         raise ValueError(
             "No word is left to train on. Give more text, or lower min_count of corpora and min_contexts of targets."
         )
+    vectors = table.detach().float().cpu()[[*single.values(), *known.values()]]
+    if several:
+        vectors = torch.cat([vectors, torch.stack([given[word] for word in several])])
     split = split_by_family(train_words, recipe.heldout.development_share, seed=recipe.seed)
     check_no_leak(split.train, [*split.heldout, *heldout, *excluded])
     in_training = set(split.train)
@@ -134,9 +96,87 @@ def prepare_data(
         split.heldout,
         list(known),
         heldout_contexts,
-        WordVectors(words, vectors, fingerprint),
+        WordVectors([*single, *known, *several], vectors, fingerprint),
         num_approximated=sum(word in in_training for word in several),
     )
+
+
+def build_contexts(
+    recipe: Recipe, reader: PieceReader, heldout: Sequence[str], *, lower_case: bool, show_progress: bool
+) -> tuple[CorpusContexts, CorpusContexts]:
+    """Returns the contexts of training words and those of held-out words, from corpora that are built if need be."""
+    output, heldout_source = Path(recipe.output), recipe.heldout.corpus
+    sources = [*recipe.corpora, *([heldout_source] if heldout_source is not None else [])]
+    check_case([source.folder for source in sources if source.folder is not None], lower_case)
+    vocabulary = vocabulary_words(reader) if recipe.targets.whole_vocabulary else []
+    sampled = sorted({*vocabulary, *(heldout if heldout_source is None else [])})
+    building: dict[str, Any] = {"lower_case": lower_case, "seed": recipe.seed, "show_progress": show_progress}
+    contexts = CorpusContexts(
+        [
+            build_source(source, output / f"corpus-{index}", words=sampled, **building)
+            for index, source in enumerate(recipe.corpora)
+        ]
+    )
+    if heldout_source is None or not heldout:
+        return contexts, contexts
+    folder = build_source(heldout_source, output / "corpus-heldout", words=heldout, frequent_words=False, **building)
+    return contexts, CorpusContexts([folder])
+
+
+def choose_words(
+    recipe: Recipe,
+    reader: PieceReader,
+    contexts: CorpusContexts,
+    excluded: Sequence[str],
+    given: Container[str],
+) -> tuple[dict[str, int], list[str]]:
+    """Chooses the words to train on.
+
+    Args:
+        recipe: The recipe.
+        reader: Reads words in pieces.
+        contexts: The contexts of all words.
+        excluded: Words whose families are left out.
+        given: Words that have a target.
+
+    Returns:
+        Words of one piece, each with its token, and words of several pieces, the most frequent first.
+    """
+    chosen, min_count = recipe.targets, min(source.min_count for source in recipe.corpora)
+    candidates = [
+        word
+        for word in sorted(contexts)
+        if len(word) >= chosen.min_length and contexts.num_contexts[word] >= max(1, chosen.min_contexts)
+    ]
+    candidates = drop_families(candidates, excluded)
+    pieces = dict(zip(candidates, reader.split(candidates), strict=True))
+    frequent = {word for word in candidates if contexts.counts[word] >= min_count}
+    single = {
+        word: ids[0]
+        for word, ids in pieces.items()
+        if len(ids) == 1 and ids[0] != reader.tokenizer.unk_token_id and (chosen.whole_vocabulary or word in frequent)
+    }
+    several = [
+        word
+        for word, ids in pieces.items()
+        if len(ids) > 1 and word in frequent and (chosen.approximate or word in given)
+    ]
+    several.sort(key=lambda word: (-contexts.counts[word], word))
+    return single, several[: chosen.approximate_max_words]
+
+
+def find_known(reader: PieceReader, heldout: Sequence[str], contexts: CorpusContexts) -> dict[str, int]:
+    """Returns the held-out words that can be scored, those with contexts and a token of their own, with that token."""
+    words = [word for word in heldout if word in contexts]
+    pieces = reader.split(words) if words else []
+    known = {word: ids[0] for word, ids in zip(words, pieces, strict=True) if len(ids) == 1}
+    if len(known) < len(heldout):
+        logger.warning(
+            "%d of %d held-out words have no context or no token of their own; they are not scored.",
+            len(heldout) - len(known),
+            len(heldout),
+        )
+    return known
 
 
 def read_targets(sources: Sequence[str], fingerprint: str) -> dict[str, torch.Tensor]:

@@ -12,7 +12,7 @@ from datasets import Dataset, concatenate_datasets, disable_progress_bars
 
 from bertram_hf.cli import main
 from bertram_hf.corpus.build import CorpusSummary, build_corpus
-from bertram_hf.corpus.inputs import identify, list_pieces
+from bertram_hf.corpus.inputs import identify, list_slices
 
 pytest.importorskip("datatrove")
 
@@ -32,7 +32,7 @@ def test_result_does_not_depend_on_workers_or_the_split_into_files(tmp_path, mon
     build_corpus(tmp_path / "in", tmp_path / "one", min_count=5, num_parts=2, **QUIET)
     one = read_output(tmp_path / "one")
     monkeypatch.setattr("bertram_hf.corpus.inputs.PIECE_SIZE", 3000)
-    assert len(list_pieces(tmp_path / "in")) > 8
+    assert len(list_slices(tmp_path / "in")) > 8
     build_corpus(tmp_path / "in", tmp_path / "many", min_count=5, num_parts=2, num_workers=2, **QUIET)
     assert read_output(tmp_path / "many") == one
     (tmp_path / "joined.txt").write_text("\n".join(reversed(texts)) + "\n", encoding="utf-8")
@@ -67,7 +67,7 @@ def test_slurm_jobs_can_be_made_and_pickled(tmp_path, monkeypatch):
     write_corpus(tmp_path / "in")
     monkeypatch.setattr("bertram_hf.corpus.inputs.PIECE_SIZE", 3000)
     settings = make_settings(work=str(tmp_path / ".work"))
-    phases = plan_phases(list_pieces(tmp_path / "in"), settings, {})
+    phases = plan_phases(list_slices(tmp_path / "in"), settings, {})
     executors = slurm_executors(phases, settings, num_workers=4, options={"partition": "cpu", "time": "1:00:00"})
     assert [executor.depends for executor in executors] == [None, *executors[:-1]]
     assert "--array=0-1%2" in executors[1].get_launch_file_contents(executors[1].get_sbatch_args(2), "run")
