@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import xxhash
 
-from ..utils.files import read_json, write_whole
+from ..utils.files import read_json
 from .settings import COLUMN, CorpusSettings
 
 COUNT_SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
@@ -98,6 +98,8 @@ def words_to_sample(settings: CorpusSettings) -> list[str]:
 
 def write_parquet(table: pa.Table, path: Path) -> None:
     """Writes a Parquet file. A table without rows has no row group either: `datasets` cannot read an empty one."""
-    with write_whole(path) as (unfinished,), pq.ParquetWriter(unfinished, table.schema, compression="zstd") as writer:
+    temporary = f"{path}.tmp"  # one name: what a kill leaves of it is overwritten, and not part of the result
+    with pq.ParquetWriter(temporary, table.schema, compression="zstd") as writer:
         if len(table):
             writer.write_table(table, row_group_size=4096)
+    os.replace(temporary, path)
