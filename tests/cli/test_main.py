@@ -218,7 +218,7 @@ def test_files_that_are_not_utf8_are_named(command, model_folder, tmp_path, caps
 
 
 def test_induce_for_scripts_shows_no_progress_bar(model_folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("bertram_hf.induction.resumable.SECONDS_BEFORE_PROGRESS", 0)
+    monkeypatch.setattr("bertram_hf.utils.progress.SECONDS_BEFORE_PROGRESS", 0)
     (tmp_path / "words.jsonl").write_text('{"word": "kumquat", "contexts": ["a kumquat"]}\n', encoding="utf-8")
     arguments = ["induce", model_folder, str(tmp_path / "words.jsonl"), str(tmp_path / "out")]
     transformers_logging.enable_progress_bar()
