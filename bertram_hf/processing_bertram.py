@@ -46,6 +46,11 @@ class EncodedWord:
         mask_positions: Where the word's (first) mask stands in each used context.
         used: Index of each used context among those given.
         dropped: Why each other context was not used, by its index.
+
+    Example:
+        >>> (encoded,) = processor.encode(["kumquat"], [["She peeled a kumquat.", "No such word."]])
+        >>> encoded.used, encoded.dropped
+        ([0], {1: 'word not found'})
     """
 
     word: str
@@ -74,9 +79,9 @@ class BertramProcessor(ProcessorMixin):
         look_alikes: Known words that others may be misspellings of, for models whose configuration has `look_alikes`.
 
     Example:
-        >>> processor = BertramProcessor.from_encoder("bert-base-uncased", mode="context")  # doctest: +SKIP
-        >>> batch = processor(["kumquat"], [["She peeled a kumquat."]])  # doctest: +SKIP
-        >>> batch["mask_positions"]  # doctest: +SKIP
+        >>> processor = BertramProcessor.from_encoder("bert-base-uncased", mode="context")
+        >>> batch = processor(["kumquat"], [["She peeled a kumquat."]])
+        >>> batch["mask_positions"]
         tensor([4])
     """
 

@@ -93,6 +93,13 @@ class WordError(ValueError, IndexError):
 
     It is both a ValueError and an IndexError because the released code answers the same mistakes with the one or the
     other; code written for it keeps working.
+
+    Example:
+        >>> try:
+        ...     induce_vectors(model, processor, {" ": []})
+        ... except WordError as error:
+        ...     print("no vector")
+        no vector
     """
 
 

@@ -89,9 +89,9 @@ def approximate_vectors(
         ValueError: If the encoder or a number does not fit, or `output` holds finished vectors of another encoder.
 
     Example:
-        >>> encoder = AutoModel.from_pretrained("bert-base-uncased")  # doctest: +SKIP
-        >>> tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")  # doctest: +SKIP
-        >>> approximate_vectors(encoder, tokenizer, ["kumquat", "quokka"])  # doctest: +SKIP
+        >>> encoder = AutoModel.from_pretrained("bert-base-uncased")
+        >>> tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+        >>> approximate_vectors(encoder, tokenizer, ["kumquat", "quokka"], iterations=4)
         WordVectors(2 words x 768: kumquat, quokka)
     """
     if isinstance(words, str):

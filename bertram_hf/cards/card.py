@@ -66,7 +66,7 @@ def write_card(
         FileExistsError: If there is a README.md and it may not be overwritten.
 
     Example:
-        >>> write_card("my-bertram", name="user/my-bertram", license="apache-2.0")  # doctest: +SKIP
+        >>> write_card("my-bertram", name="user/my-bertram", license="apache-2.0", overwrite=True)
         PosixPath('my-bertram/README.md')
     """
     folder = Path(folder)

@@ -47,7 +47,7 @@ def add_remote_code(folder: str | os.PathLike) -> list[str]:
         The names of the code files.
 
     Example:
-        >>> add_remote_code("my-bertram")  # doctest: +SKIP
+        >>> add_remote_code("my-bertram")
         ['configuration_bertram.py', 'modeling_bertram.py', ...]
     """
     folder = Path(folder)

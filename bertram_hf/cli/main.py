@@ -26,7 +26,12 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the command line. Returns 0; 1 after an error of the input or the machine; 130 after an interrupt."""
+    """Runs the command line. Returns 0; 1 after an error of the input or the machine; 130 after an interrupt.
+
+    Example:
+        >>> main(["induce", "./no-such-folder", "words.txt", "my-words"])
+        1
+    """
     arguments = build_parser().parse_args(argv)
     try:
         arguments.run(arguments)

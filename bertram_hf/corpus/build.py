@@ -54,6 +54,11 @@ class CorpusSummary:
         num_missing_words: Words, of those asked for, that have no sentence and so no row in `contexts`.
         missing_words: The first 100 of them.
         fingerprint: Stands for the inputs and settings.
+
+    Example:
+        >>> summary = build_corpus("novels/*.txt", "my-corpus", lower_case=True, words=["kumquat", "kumqat"])
+        >>> summary.num_words, summary.missing_words
+        (1, ['kumqat'])
     """
 
     num_documents: int
@@ -151,9 +156,9 @@ def build_corpus(
         ValueError, TypeError, OSError: If the inputs or settings cannot be used, or the output cannot be written.
 
     Example:
-        >>> summary = build_corpus("novels/*.txt", "my-corpus", lower_case=True)  # doctest: +SKIP
-        >>> load_contexts("my-corpus")[0]["word"]  # doctest: +SKIP
-        'abandon'
+        >>> summary = build_corpus("novels/*.txt", "my-corpus", lower_case=True, words=["kumquat", "kumqat"])
+        >>> load_contexts("my-corpus")[0]["word"]
+        'kumquat'
     """
     if words is None and min_count is None:
         min_count = DEFAULT_MIN_COUNT
@@ -225,7 +230,8 @@ def load_contexts(folder: str | os.PathLike[str]) -> Dataset:
     """Loads the words with their contexts that `build_corpus` wrote.
 
     Example:
-        >>> load_contexts("my-corpus").column_names  # doctest: +SKIP
+        >>> summary = build_corpus("novels/*.txt", "my-corpus", lower_case=True, words=["kumquat", "kumqat"])
+        >>> load_contexts("my-corpus").column_names
         ['word', 'count', 'contexts']
     """
     return _load(folder, "contexts")
@@ -235,7 +241,8 @@ def read_missing_words(folder: str | os.PathLike[str]) -> list[str]:
     """Returns the words that a corpus was built for, as `words=` or `--words`, and has no sentence of.
 
     Example:
-        >>> read_missing_words("my-corpus")  # doctest: +SKIP
+        >>> summary = build_corpus("novels/*.txt", "my-corpus", lower_case=True, words=["kumquat", "kumqat"])
+        >>> read_missing_words("my-corpus")
         ['kumqat']
     """
     path = Path(folder) / "contexts" / MISSING_NAME
@@ -253,6 +260,10 @@ def check_case(folders: Iterable[str | os.PathLike[str]], lower_case: bool) -> N
 
     Raises:
         ValueError: With the way to mend it.
+
+    Example:
+        >>> summary = build_corpus("novels/*.txt", "my-corpus", lower_case=True, words=["kumquat", "kumqat"])
+        >>> check_case(["my-corpus"], lower_case=True)
     """
     for folder in folders:
         if _read_summary(folder)["lower_case"] != lower_case:
@@ -267,7 +278,8 @@ def load_counts(folder: str | os.PathLike[str]) -> Dataset:
     """Loads the word counts that `build_corpus` wrote.
 
     Example:
-        >>> load_counts("my-corpus").column_names  # doctest: +SKIP
+        >>> summary = build_corpus("novels/*.txt", "my-corpus", lower_case=True, words=["kumquat", "kumqat"])
+        >>> load_counts("my-corpus").column_names
         ['word', 'count']
     """
     return _load(folder, "counts")
@@ -277,7 +289,9 @@ def read_counts(folders: Iterable[str | os.PathLike[str]]) -> Counter[str]:
     """Returns how often words, in lower case, occur in corpora that `build_corpus` wrote.
 
     Example:
-        >>> find_rare_words(texts, tokenizer, counts=read_counts(["my-corpus"]))  # doctest: +SKIP
+        >>> summary = build_corpus("novels/*.txt", "my-corpus", lower_case=True, words=["kumquat", "kumqat"])
+        >>> read_counts(["my-corpus"])["kumquat"]
+        60
     """
     counts: Counter[str] = Counter()
     for folder in folders:

@@ -16,6 +16,12 @@ class CorpusContexts:
 
     Args:
         folders: What `build_corpus` wrote.
+
+    Example:
+        >>> summary = build_corpus("novels/*.txt", "my-corpus", lower_case=True, words=["kumquat", "kumqat"])
+        >>> contexts = CorpusContexts(["my-corpus"])
+        >>> contexts.num_contexts["kumquat"], "quokka" in contexts
+        (2, False)
     """
 
     def __init__(self, folders: Sequence[str | os.PathLike[str]]) -> None:

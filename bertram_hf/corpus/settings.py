@@ -53,6 +53,10 @@ class CorpusSource:
         min_count: How often a word must occur to be trained on. The paper's is 100.
         max_contexts: Sentences sampled for each word.
         options: More arguments of `build_corpus`, such as `text_column`, `executor` and `num_workers`.
+
+    Example:
+        >>> CorpusSource(inputs=["novels/*.txt"], min_count=20).max_contexts
+        64
     """
 
     inputs: list[str] = field(default_factory=list)

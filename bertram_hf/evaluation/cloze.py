@@ -45,8 +45,9 @@ def predict_clozes(
         ValueError: If the model has no head over the vocabulary, or a text does not have one gap or is too long.
 
     Example:
-        >>> predict_clozes(model, tokenizer, ["a lion is a [MASK]"], num_predictions=2)  # doctest: +SKIP
-        [['species', 'predator']]
+        >>> [words] = predict_clozes(masked_lm, tokenizer, ["a kumquat is a [MASK]"], num_predictions=2)
+        >>> len(words)
+        2
     """
     if num_predictions < 1:
         raise ValueError(f"num_predictions must be at least 1; got {num_predictions}.")

@@ -31,6 +31,14 @@ def evaluate_misspellings(
 
     Returns:
         One score for each number of contexts; one for 0 if contexts make no difference.
+
+    Example:
+        >>> table = torch.eye(3)
+        >>> (score,) = evaluate_misspellings(
+        ...     None, ["kumqat"], lambda _: table[:1], {"kumqat": table[0]}, vocabulary=table, num_contexts=[0]
+        ... )
+        >>> score.mrr
+        1.0
     """
     targets = torch.stack([true[word] for word in words]).float()
     return score_draws(model, induce, targets, vocabulary, num_contexts=num_contexts, num_draws=num_draws)

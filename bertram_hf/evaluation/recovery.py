@@ -33,6 +33,11 @@ class RecoveryScore:
         cosine: Mean of that cosine between induced and true embedding.
         norm_ratio: Median of the induced vectors' norms, divided by the median of the true ones'. Vectors that are much
             shorter or longer than the vocabulary's are not understood when they are injected.
+
+    Example:
+        >>> score = RecoveryScore(4, 0.21, mrr_low=0.18, mrr_high=0.24, median_rank=19.0, cosine=0.4, norm_ratio=0.97)
+        >>> score.mrr_low < score.mrr < score.mrr_high
+        True
     """
 
     contexts: int
@@ -80,9 +85,12 @@ def evaluate_recovery(
         One score for each number of contexts.
 
     Example:
-        >>> scores = evaluate_recovery(model, processor, contexts, targets, vocabulary=table)  # doctest: +SKIP
-        >>> scores[1].mrr  # doctest: +SKIP
-        0.0512
+        >>> table = model.get_input_embeddings().weight.detach()
+        >>> contexts = {"fruit": ["A kumquat is a fruit."], "tree": ["A quokka sits under the tree."]}
+        >>> targets = WordVectors(list(contexts), table[tokenizer.convert_tokens_to_ids(list(contexts))])
+        >>> scores = evaluate_recovery(model, processor, contexts, targets, vocabulary=table, num_contexts=(0, 1))
+        >>> [score.contexts for score in scores], 0 < scores[1].mrr <= 1
+        ([0, 1], True)
     """
     if processor.look_alikes is not None:  # a word must not be found by another of its family
         families = {word_family(word) for word in contexts}

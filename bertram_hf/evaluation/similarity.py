@@ -55,6 +55,10 @@ def read_rated_pairs(path: str | os.PathLike[str], *, lower_case: bool = False) 
 
     Raises:
         ValueError: If a line is of another form, with its number.
+
+    Example:
+        >>> read_rated_pairs("pairs.txt")[0]
+        RatedPair(word='fruit', rare_word='kumquat', rating=7.0)
     """
     pairs = []
     for number, line in enumerate(read_utf8(path).splitlines(), start=1):
@@ -107,11 +111,16 @@ def evaluate_similarity(
         KeyError: If a word of a pair has no vector.
 
     Example:
-        >>> scores = evaluate_similarity(  # doctest: +SKIP
-        ...     pairs, known, draws.words, draws.induce, vocabulary_mean=mean
+        >>> from bertram_hf.induction import ContextDraws, mean_piece_vectors
+        >>> known = mean_piece_vectors(encoder, tokenizer, ["fruit", "animal", "tree"])
+        >>> mean = encoder.get_input_embeddings().weight.detach().mean(0)
+        >>> draws = ContextDraws(model, processor, contexts, max_contexts=32)
+        >>> pairs = read_rated_pairs("pairs.txt")
+        >>> scores = evaluate_similarity(
+        ...     pairs, known, draws.words, draws.induce, vocabulary_mean=mean, num_contexts=[1, 2]
         ... )
-        >>> scores[0].spearman  # doctest: +SKIP
-        0.31
+        >>> [score.contexts for score in scores], -1 <= scores[1].spearman <= 1
+        ([1, 2], True)
     """
     rows = {word: row for row, word in enumerate(words)}
     missing = [pair.rare_word for pair in pairs if pair.rare_word not in rows]

@@ -133,8 +133,8 @@ def read_wnlampro(
         ValueError: If a line is malformed, or an id stands twice, with the number of the line.
 
     Example:
-        >>> read_wnlampro("WNLaMPro.txt", "test")[0].keyword.word  # doctest: +SKIP
-        'lingonberry'
+        >>> read_wnlampro("WNLaMPro.txt", "test")[0].keyword.word
+        'kumquat'
     """
     if split is not None and split not in SPLITS:
         raise ValueError(f"split must be dev or test, or None for both; got {split!r}.")
@@ -207,7 +207,7 @@ def write_wnlampro(entries: Iterable[WnlamproEntry], path: str | os.PathLike[str
         ValueError: If an entry could not be read again, such as one without targets.
 
     Example:
-        >>> write_wnlampro(entries, "my-probe.txt")  # doctest: +SKIP
+        >>> write_wnlampro(read_wnlampro("WNLaMPro.txt"), "my-probe.txt")
     """
     lines = []
     for entry in entries:

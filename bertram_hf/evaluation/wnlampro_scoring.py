@@ -92,9 +92,11 @@ def evaluate_wnlampro(
         ValueError: If there are no entries, or a keyword holds one of the tokenizer's special tokens.
 
     Example:
-        >>> scores = evaluate_wnlampro(injector, injector.tokenizer, read_wnlampro("WNLaMPro.txt"))  # doctest: +SKIP
-        >>> scores.bands["rare"].mrr  # doctest: +SKIP
-        0.269
+        >>> from bertram_hf.evaluation import read_wnlampro
+        >>> injector = BertramEmbeddingInjector(masked_lm, tokenizer, vectors)
+        >>> scores = evaluate_wnlampro(injector, injector.tokenizer, read_wnlampro("WNLaMPro.txt"))
+        >>> scores.overall.num_entries, scores.num_injected
+        (2, 2)
     """
     entries = list(entries)
     if not entries:
@@ -160,8 +162,9 @@ def score_entry(
     A target that is predicted twice counts once, as released.
 
     Example:
-        >>> entry = parse_entry("e1\\ttest\\tlime (n,3.8,57)\\thypernym\\tfruit (n,4.8,93)")  # doctest: +SKIP
-        >>> score_entry(entry, [["tree", "fruit"]], precision_at=[1, 2])  # doctest: +SKIP
+        >>> from bertram_hf.evaluation import read_wnlampro
+        >>> entry = read_wnlampro("WNLaMPro.txt")[0]
+        >>> score_entry(entry, [["tree", "fruit"]], precision_at=[1, 2])
         EntryScore(reciprocal_rank=0.5, precision_at={1: 0.0, 2: 0.5})
     """
     targets = {target.word for target in entry.targets}

@@ -56,6 +56,11 @@ def induce_vectors(
         WordError: If a word cannot have a vector: it is empty, a context-only model has no context with it, or
             white-space matching fails where the released code does. The message lists all such words.
         ValueError: If the processor does not fit the model.
+
+    Example:
+        >>> vectors = induce_vectors(model, processor, {"kumquat": ["She peeled a kumquat."]})
+        >>> vectors["kumquat"].shape
+        torch.Size([768])
     """
     if not isinstance(contexts, Mapping):
         raise TypeError(f"Expected a mapping from words to lists of contexts; got {type(contexts).__name__}.")

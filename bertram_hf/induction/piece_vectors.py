@@ -25,8 +25,8 @@ def mean_piece_vectors(
         ValueError: If the tokenizer makes no piece of a word, which then is no text at all.
 
     Example:
-        >>> mean_piece_vectors(encoder, tokenizer, ["kumquat"]).embeddings.shape  # doctest: +SKIP
-        torch.Size([1, 384])
+        >>> mean_piece_vectors(encoder, tokenizer, ["kumquat"]).embeddings.shape
+        torch.Size([1, 768])
     """
     table = encoder.get_input_embeddings().weight.detach()
     pieces = PieceReader(tokenizer).split(words)

@@ -60,6 +60,11 @@ class WordReport:
             the model was not given or reads no spelling.
         look_alikes: Known words that the word may be a misspelling of, with their shares in the vector.
         contexts: The used contexts by falling weight, then the dropped ones.
+
+    Example:
+        >>> report = report_word("kumquat", vectors, encoder, tokenizer, num_neighbours=3)
+        >>> len(report.neighbours_before), report.norm > 0
+        (3, True)
     """
 
     word: str
@@ -221,8 +226,11 @@ def report_word(
         ValueError: If the vectors or the tokenizer belong to another model, or contexts are missing.
 
     Example:
-        >>> report = report_word("kumquat", vectors, model, tokenizer, contexts=contexts["kumquat"])  # doctest: +SKIP
-        >>> print(report)  # doctest: +SKIP
+        >>> report = report_word("kumquat", vectors, encoder, tokenizer, contexts=contexts["kumquat"])
+        >>> report.pieces, len(report.neighbours_after)
+        (['ku', '·m', '·qua', '·t'], 8)
+        >>> print(report)
+        kumquat...
     """
     vector = vectors[word].float().cpu()
     embeddings = model.get_input_embeddings().weight

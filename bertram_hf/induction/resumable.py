@@ -35,9 +35,10 @@ class ResumableInduction:
         WordError, ValueError: As `induce_vectors`.
 
     Example:
-        >>> parts = ResumableInduction(model, processor, contexts, "my-words.parts")  # doctest: +SKIP
-        >>> parts.induce()  # doctest: +SKIP
-        >>> parts.join().save_pretrained("my-words")  # doctest: +SKIP
+        >>> parts = ResumableInduction(model, processor, contexts, "my-words.parts")
+        >>> parts.induce()
+        >>> parts.join().words
+        ['kumquat', 'quokka']
     """
 
     def __init__(

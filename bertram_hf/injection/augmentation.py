@@ -39,10 +39,12 @@ class SlashAugmentation:
         ValueError: If the tokenizer has no mask token, or a probability is not one.
 
     Example:
-        >>> augment = SlashAugmentation(tokenizer, slash_probability=0.95)  # doctest: +SKIP
-        >>> augment("sour kumquats")  # doctest: +SKIP
-        'sour / sour [MASK] / kumquats'
-        >>> train.set_transform(lambda batch: tokenize(augment(batch)))  # doctest: +SKIP
+        >>> augment = SlashAugmentation(tokenizer, mask_probability=0, slash_probability=1, slash_mask_probability=0)
+        >>> augment("sour kumquats")
+        'sour / sour kumquats / kumquats'
+        >>> from datasets import Dataset
+        >>> train = Dataset.from_dict({"text": ["sour kumquats"]})
+        >>> train.set_transform(lambda batch: tokenizer(augment(batch)["text"]))
     """
 
     def __init__(

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 class InjectedTokenizer:
-    """Loads the tokenizer of a saved injector; what comes back is of the class that the plain tokenizer has."""
+    """Loads the tokenizer of a saved injector; what comes back is of the class that the plain tokenizer has.
+
+    Example:
+        >>> injector.save_pretrained("my-classifier")
+        >>> tokenizer = InjectedTokenizer.from_pretrained("my-classifier")
+        >>> tokenizer("a kumquat").input_ids == injector.tokenizer("a kumquat").input_ids
+        True
+    """
 
     @classmethod
     def from_pretrained(

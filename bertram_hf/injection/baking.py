@@ -40,8 +40,8 @@ def bake(
         ValueError: If a word is a token already, or another word to the tokenizer, which drops accents.
 
     Example:
-        >>> model, tokenizer = bake(model, tokenizer, vectors)  # doctest: +SKIP
-        >>> tokenizer.tokenize("a kumquat")  # doctest: +SKIP
+        >>> classifier, tokenizer = bake(classifier, tokenizer, vectors)
+        >>> tokenizer.tokenize("a kumquat")
         ['a', 'kumquat']
     """
     pack = vectors if isinstance(vectors, WordVectors) else WordVectors.from_dict(vectors)

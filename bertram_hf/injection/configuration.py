@@ -26,6 +26,12 @@ class InjectedConfig(PreTrainedConfig):
     """The configuration of a wrapped model, under a `model_type` of its own.
 
     It is only a step of loading: an injector's `config` is the wrapped model's.
+
+    Example:
+        >>> injector.save_pretrained("my-classifier")
+        >>> config = InjectedConfig.from_pretrained("my-classifier")
+        >>> config.model_type, config.wrapped().model_type
+        ('bertram-injected', 'bert')
     """
 
     model_type = "bertram-injected"

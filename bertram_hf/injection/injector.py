@@ -62,9 +62,10 @@ class BertramEmbeddingInjector(PreTrainedModel):
             or two words that the tokenizer cannot tell apart.
 
     Example:
-        >>> injector = BertramEmbeddingInjector(model, tokenizer, vectors)  # doctest: +SKIP
-        >>> batch = injector.tokenizer(["A kumquat."], return_tensors="pt")  # doctest: +SKIP
-        >>> injector(**batch).logits  # doctest: +SKIP
+        >>> injector = BertramEmbeddingInjector(classifier, tokenizer, vectors)
+        >>> batch = injector.tokenizer(["A kumquat."], return_tensors="pt")
+        >>> injector(**batch).logits.shape
+        torch.Size([1, 2])
     """
 
     base_model_prefix = "model"
@@ -329,7 +330,14 @@ class BertramEmbeddingInjector(PreTrainedModel):
 def inject_saved(
     folder: str | os.PathLike, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 ) -> BertramEmbeddingInjector:
-    """Injects the packs that were saved in `folder` into a model that is already loaded, and its tokenizer."""
+    """Injects the packs that were saved in `folder` into a model that is already loaded, and its tokenizer.
+
+    Example:
+        >>> injector.save_pretrained("my-classifier")
+        >>> saved = inject_saved("my-classifier", classifier, tokenizer)
+        >>> saved.tokenizer("a kumquat").input_ids == injector.tokenizer("a kumquat").input_ids
+        True
+    """
     folder = Path(folder)
     if isinstance(tokenizer._tokenizer, SplicingBackend):  # as `AutoTokenizer` loads it from the folder
         tokenizer = copy.copy(tokenizer)

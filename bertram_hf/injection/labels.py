@@ -31,8 +31,9 @@ def align_word_labels(
         ValueError: If there are fewer labels than words.
 
     Example:
-        >>> encoding = injector.tokenizer(["a", "kumquat"], is_split_into_words=True)  # doctest: +SKIP
-        >>> align_word_labels(encoding, [0, 5])  # doctest: +SKIP
+        >>> injector = BertramEmbeddingInjector(classifier, tokenizer, vectors, mode="replace")
+        >>> encoding = injector.tokenizer(["a", "kumquat"], is_split_into_words=True)
+        >>> align_word_labels(encoding, [0, 5])
         [-100, 0, 5, -100]
     """
     labels: list[int] = []
@@ -65,6 +66,13 @@ def find_answer_tokens(
 
     Raises:
         ValueError: If the answer is empty.
+
+    Example:
+        >>> question, context = "what is sour ?", "the kumquat is sour"
+        >>> encoding = injector.tokenizer(question, context)
+        >>> start, end = find_answer_tokens(encoding, context.index("kumquat"), context.index(" is"))
+        >>> encoding.tokens()[start : end + 1]
+        ['ku', '##m', '##qua', '##t', '/', 'kumquat']
     """
     if answer_start >= answer_end:
         raise ValueError(f"An answer has at least one character; got {answer_start} to {answer_end}.")
@@ -81,5 +89,9 @@ def ignore_injected_labels(labels: torch.Tensor, vocab_size: int) -> torch.Tenso
     """Returns masked-language-model labels in which injected words, whose ids the head does not know, are ignored.
 
     Injected models do this by themselves; use it for a loss of your own.
+
+    Example:
+        >>> ignore_injected_labels(torch.tensor([7, 30522, -100]), vocab_size=30522)
+        tensor([   7, -100, -100])
     """
     return labels.masked_fill(labels >= vocab_size, IGNORED_LABEL)

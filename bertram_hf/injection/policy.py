@@ -23,10 +23,11 @@ class InjectionPolicy:
             (`WordVectors.misspellings`).
 
     Example:
-        >>> policy = InjectionPolicy(max_count=100, min_pieces=2, min_contexts=1)
-        >>> selected, reasons = policy.select(vectors, tokenizer, counts)  # doctest: +SKIP
-        >>> reasons  # doctest: +SKIP
-        {'house': 'occurs 5000 times, more than 100'}
+        >>> policy = InjectionPolicy(max_count=100, min_pieces=2)
+        >>> vectors = WordVectors(["kumquat", "quokka"], torch.ones(2, 768))
+        >>> selected, reasons = policy.select(vectors, tokenizer, {"kumquat": 40, "quokka": 5000})
+        >>> selected.words, reasons
+        (['kumquat'], {'quokka': 'occurs 5000 times, more than 100'})
     """
 
     max_count: int | None = None

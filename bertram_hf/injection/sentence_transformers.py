@@ -89,9 +89,10 @@ def inject_sentence_transformer(
         ValueError: If the model cannot be injected into, or the vectors do not fit it.
 
     Example:
-        >>> model = SentenceTransformer("all-MiniLM-L6-v2")  # doctest: +SKIP
-        >>> injected = inject_sentence_transformer(model, vectors)  # doctest: +SKIP
-        >>> injected.encode(["A kumquat."])  # doctest: +SKIP
+        >>> from sentence_transformers import SentenceTransformer
+        >>> injected = inject_sentence_transformer(SentenceTransformer("bert-base-uncased"), vectors)
+        >>> injected.encode(["A kumquat."]).shape
+        (1, 768)
     """
     transformer = model[0]
     if isinstance(transformer, InjectedTransformer):

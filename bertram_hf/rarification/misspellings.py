@@ -31,7 +31,7 @@ def read_misspellings(source: Source) -> Substitutions:
         ImportError: If the package is not installed.
 
     Example:
-        >>> [substitute.text for substitute in read_misspellings("codespell")["commemorate"]]  # doctest: +SKIP
+        >>> [substitute.text for substitute in read_misspellings("codespell")["commemorate"]]
         ['commemmorate']
     """
     if source not in DICTIONARIES:

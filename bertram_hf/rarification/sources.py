@@ -45,8 +45,8 @@ def find_substitutes(
         ValueError: If a substitute is a special token.
 
     Example:
-        >>> find_substitutes(["friend"], {}, tokenizer, synonyms=False, misspellings=["nlpaug"])  # doctest: +SKIP
-        Substitutions(1 words: 5 misspelling)
+        >>> find_substitutes(["friend"], {}, tokenizer, synonyms=False, misspellings=["nlpaug"])
+        Substitutions(1 words: 35 misspelling)
     """
     words = dict.fromkeys(words)
     found = Substitutions()

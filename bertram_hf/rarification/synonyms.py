@@ -83,8 +83,9 @@ def find_synonyms(
         FileNotFoundError: If there is no WordNet.
 
     Example:
-        >>> find_synonyms(["improved"], {"ameliorated": 500})["improved"]  # doctest: +SKIP
-        (Substitute(text='meliorated', kind='wordnet'),)
+        >>> wordnet = open_wordnet("wordnet")  # a folder with WordNet's files
+        >>> [synonym.text for synonym in find_synonyms(["improved"], {"bettered": 500}, wordnet=wordnet)["improved"]]
+        ['ameliorated', 'meliorated']
     """
     finder = SynonymFinder(open_wordnet() if wordnet is None else wordnet)
     frequent = {word for word, count in normalize_counts(counts, lower_case=True).items() if count >= max_count}

@@ -182,6 +182,11 @@ class EvaluationRecipe:
         similarity: Similarity as people rate it.
         wnlampro: Clozes about rare words.
         rarified: Classification sets.
+
+    Example:
+        >>> systems = [EvaluatedSystem("BERTRAM", "my-bertram")]
+        >>> EvaluationRecipe("bert-base-uncased", output="results", work="work", systems=systems).max_contexts
+        64
     """
 
     encoder: str

@@ -24,8 +24,8 @@ class Report:
         tasks: The order of the sections.
 
     Example:
-        >>> report = Report(Path("results"), "Results", ["recovery", "similarity"])  # doctest: +SKIP
-        >>> report.write("similarity", "## Similarity\\n\\n...")  # doctest: +SKIP
+        >>> report = Report(Path("results"), "Results", ["recovery", "similarity"])
+        >>> report.write("similarity", "## Similarity")
     """
 
     def __init__(self, folder: Path, title: str, tasks: Sequence[str]) -> None:

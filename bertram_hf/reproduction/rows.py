@@ -26,7 +26,7 @@ class ResultRows:
 
     Example:
         >>> rows = ResultRows(Path("work/similarity"), Path("results/similarity.jsonl"))
-        >>> rows.make("plain", 0, {"draws": 4}, lambda: {"scores": [0.5]})["scores"]  # doctest: +SKIP
+        >>> rows.make("plain", 0, {"draws": 4}, lambda: {"scores": [0.5]})["scores"]
         [0.5]
     """
 

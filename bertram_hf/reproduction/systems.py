@@ -27,8 +27,8 @@ class VectorSource:
         tokenizer: Its tokenizer.
 
     Example:
-        >>> source = VectorSource("runs/bertram-add", encoder, tokenizer)  # doctest: +SKIP
-        >>> source.induce({"kumquat": ["She peeled a kumquat."]}).words  # doctest: +SKIP
+        >>> source = VectorSource("my-bertram", encoder, tokenizer)
+        >>> source.induce({"kumquat": ["She peeled a kumquat."]}).words
         ['kumquat']
     """
 

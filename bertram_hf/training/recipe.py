@@ -200,6 +200,11 @@ class Recipe:
             of the one that `encoder_name` names and layers of its own, as `bertram masked-lm` makes one.
         seed: Seed of everything.
         description: Of the data, for the model card.
+
+    Example:
+        >>> recipe = Recipe("bert-base-uncased", "out", [CorpusSource(inputs=["novels/*.txt"])])
+        >>> recipe.combined.trainer["num_train_epochs"]
+        3
     """
 
     encoder: str

@@ -33,6 +33,17 @@ class BertramTrainer(Trainer):
         train_batches: A dataset whose items are batches, such as [`WordBatches`].
         heldout: For each number of contexts, batches of held-out words; or None.
         vocabulary: (V, H), the encoder's input embeddings, among which the targets of held-out words are ranked.
+
+    Example:
+        >>> from bertram_hf.training.recipe import LossSettings
+        >>> batch = processor(["kumquat"], [["She peeled a kumquat."]]) | {"labels": torch.ones(1, 768)}
+        >>> table = model.get_input_embeddings().weight.detach()
+        >>> arguments = TrainingArguments("trainer", max_steps=1, use_cpu=True, save_strategy="no")
+        >>> loss = MimickingLoss(LossSettings(), table)
+        >>> trainer = BertramTrainer(model, arguments, loss=loss, train_batches=[batch], vocabulary=table)
+        >>> trainer.train().global_step
+        {'train_runtime': ...}
+        1
     """
 
     def __init__(

@@ -20,9 +20,10 @@ def write_whole(*paths: str | os.PathLike[str]) -> Iterator[list[Path]]:
     is moved as a whole, in place of one that is there.
 
     Example:
-        >>> with write_whole("a.txt", "b.json") as (text, record):  # doctest: +SKIP
-        ...     text.write_text("kumquat")
-        ...     record.write_text("{}")
+        >>> with write_whole("a.txt", "b.txt") as (first, second):
+        ...     _ = first.write_text("kumquat"), second.write_text("quokka")
+        >>> Path("a.txt").read_text()
+        'kumquat'
     """
     targets = [Path(path) for path in paths]
     for target in targets:
@@ -105,9 +106,9 @@ def refuse_missing_folder(name: str) -> None:
         NotADirectoryError: If it is a file.
 
     Example:
-        >>> refuse_missing_folder("./my-bertram")
+        >>> refuse_missing_folder("./no-such-folder")
         Traceback (most recent call last):
-        FileNotFoundError: There is no folder ./my-bertram. Check the path.
+        FileNotFoundError: There is no folder ./no-such-folder. Check the path.
         >>> refuse_missing_folder("user/my-bertram")  # may be on the Hub
     """
     if os.path.isfile(name):
@@ -139,7 +140,7 @@ def read_word_file(path: str | os.PathLike[str]) -> list[str]:
         ValueError: If it is not UTF-8.
 
     Example:
-        >>> read_word_file("words.txt")  # doctest: +SKIP
+        >>> read_word_file("words.txt")
         ['kumquat', 'New York']
     """
     return [line.strip() for line in read_utf8(path).splitlines() if line.strip()]

@@ -17,8 +17,8 @@ class PieceReader:
     """Cuts words into a tokenizer's pieces and writes pieces so that people can read them.
 
     Example:
-        >>> reader = PieceReader(tokenizer)  # doctest: +SKIP
-        >>> [reader.read(piece_id) for piece_id in reader.split(["kumquat"])[0]]  # doctest: +SKIP
+        >>> reader = PieceReader(tokenizer)
+        >>> [reader.read(piece_id) for piece_id in reader.split(["kumquat"])[0]]
         ['ku', '·m', '·qua', '·t']
     """
 

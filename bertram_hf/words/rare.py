@@ -18,7 +18,12 @@ NUM_ROWS_SHOWN = 20
 
 @dataclass(frozen=True)
 class RareWord:
-    """A word, how often it occurs, its pieces as a person reads them, and in how many of the texts it stands."""
+    """A word, how often it occurs, its pieces as a person reads them, and in how many of the texts it stands.
+
+    Example:
+        >>> RareWord("kumquat", 3, ("ku", "·m", "·qua", "·t"), 2).count
+        3
+    """
 
     word: str
     count: int
@@ -35,6 +40,11 @@ class RareWords(Sequence[RareWord]):
         num_texts: How many texts were read.
         num_different_words: How many different words, rare or not, they have.
         num_numbers: How many tokens without a letter were skipped.
+
+    Example:
+        >>> rare = find_rare_words(["A kumquat is a fruit."], tokenizer, max_count=100)
+        >>> rare.entries[0].pieces, rare.num_texts
+        (('ku', '·m', '·qua', '·t'), 1)
     """
 
     entries: tuple[RareWord, ...]
@@ -142,8 +152,8 @@ def find_rare_words(
         ValueError: If there is no criterion, or a row lacks the column.
 
     Example:
-        >>> rare = find_rare_words(["A kumquat is a fruit."], tokenizer, max_count=100)  # doctest: +SKIP
-        >>> rare.words  # doctest: +SKIP
+        >>> rare = find_rare_words(["A kumquat is a fruit."], tokenizer, max_count=100)
+        >>> rare.words
         ['kumquat']
     """
     if min_pieces < 1 or (min_pieces == 1 and max_count is None):

@@ -40,6 +40,11 @@ class BertramOutput(ModelOutput):
         form_embeddings: (W, H), the form part's vectors, if the model has one.
         context_embeddings: (C, hidden), what the context part says of every context.
         look_alike_weights: (W, K), the share of every look-alike in the word's vector, if the model mixes them in.
+
+    Example:
+        >>> outputs = model(**processor(["kumquat"], [["She peeled a kumquat.", "A kumquat is sour."]]))
+        >>> outputs.word_embeddings.shape, outputs.context_weights.shape
+        (torch.Size([1, 768]), torch.Size([2]))
     """
 
     loss: torch.Tensor | None = None
@@ -58,9 +63,10 @@ class BertramModel(SlimPreTrainedModel):
         encoder: The encoder, with its weights; built anew from `config.text_config` if not given.
 
     Example:
-        >>> model = BertramModel.from_encoder("bert-base-uncased", mode="context")  # doctest: +SKIP
-        >>> outputs = model(**processor(["kumquat"], [["She peeled a kumquat."]]))  # doctest: +SKIP
-        >>> outputs.word_embeddings.shape  # doctest: +SKIP
+        >>> model = BertramModel.from_encoder("bert-base-uncased", mode="context")
+        >>> processor = BertramProcessor.from_encoder("bert-base-uncased", mode="context")
+        >>> outputs = model(**processor(["kumquat"], [["She peeled a kumquat."]]))
+        >>> outputs.word_embeddings.shape
         torch.Size([1, 768])
     """
 
