@@ -112,7 +112,7 @@ def evaluate_similarity(
 
     Example:
         >>> from bertram_hf.induction import ContextDraws, mean_piece_vectors
-        >>> known = mean_piece_vectors(encoder, tokenizer, ["fruit", "animal", "tree"])
+        >>> known = mean_piece_vectors(encoder, tokenizer, ["fruit", "animal", "tree", "house"])
         >>> mean = encoder.get_input_embeddings().weight.detach().mean(0)
         >>> draws = ContextDraws(model, processor, contexts, max_contexts=32)
         >>> pairs = read_rated_pairs("pairs.txt")
