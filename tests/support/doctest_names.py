@@ -45,7 +45,9 @@ def write_files(folder):
     sentences = [sentence for texts in CONTEXTS.values() for sentence in texts]
     (folder / "novels" / "one.txt").write_text("\n".join(sentences * 30) + "\n")
     (folder / "words.txt").write_text("kumquat\nNew York\n")
-    (folder / "pairs.txt").write_text("fruit\tkumquat\t7.0\nanimal\tquokka\t6.5\ntree\tkumquat\t4.0\nhouse\tquokka\t1.0\n")
+    (folder / "pairs.txt").write_text(
+        "fruit\tkumquat\t7.0\nanimal\tquokka\t6.5\ntree\tkumquat\t4.0\nhouse\tquokka\t1.0\n"
+    )
     entries = ["kumquat (n,1.2,3)\thypernym\tfruit (n,4.8,93)", "quokka (n,1.3,4)\thypernym\tanimal (n,4.9,99)"]
     (folder / "WNLaMPro.txt").write_text("".join(f"e{i}\ttest\t{entry}\n" for i, entry in enumerate(entries)))
     (folder / "wordnet").mkdir()
