@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ..processing_look_alikes import VOWELS
 from ..processing_words import normalize_text
 from .english import BOUND_ROOTS, FAMILIES, IRREGULAR_FORMS, UNPREFIXED, WHOLE
 
-VOWELS = frozenset("aeiouy")
 KNOWN = frozenset(WHOLE).union(FAMILIES.values())  # nothing is taken off from these
 # What may be taken off, and how many letters must be left.
 SUFFIXES = {
