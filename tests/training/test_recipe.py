@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import yaml
 
@@ -197,3 +200,8 @@ def test_changes_on_the_command_line_replace_fields(tmp_path):
         read_changes(["seed"])
     with pytest.raises(ValueError, match="there is no field sed"):
         Recipe.load(path, read_changes(["sed=1"]))
+
+
+def test_reading_a_recipe_loads_no_trainer():
+    script = "import sys; from bertram_hf.training import Recipe; assert 'transformers.trainer' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)
