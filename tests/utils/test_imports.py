@@ -12,7 +12,8 @@ ROOT = Path(bertram_hf.__file__).parent
 RUN_EACH = """
 import os, sys
 import datasets, torch, transformers.configuration_utils
-assert not any(name.startswith("transformers.models.auto.") for name in sys.modules)
+autos = ("configuration", "modeling", "processing", "tokenization")
+assert not any(f"transformers.models.auto.{name}_auto" in sys.modules for name in autos)
 for statement in sys.argv[1:]:
     process = os.fork()
     if not process:
