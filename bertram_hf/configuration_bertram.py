@@ -43,6 +43,7 @@ NUM_LENGTHS = 10
 TWO_ERRORS = 21
 NUM_ERROR_TYPES = TWO_ERRORS + 1
 MAX_JSON_DEPTH = 50
+FIX = "Save or download the checkpoint again."
 # Fields without which a saved model would load, but give other vectors.
 REQUIRED_FIELDS = (
     *("model_type", "text_config", "mode", "context_encoder", "context_layers", "form_encoder", "context_weighting"),
@@ -258,24 +259,23 @@ def read_json_file(path: str | os.PathLike, *, required: Collection[str] = ()) -
     Raises:
         ValueError: If there is no such object, or a key is missing.
     """
-    fix = "Save or download the checkpoint again."
     try:
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} must hold JSON; it cannot be read: {error}. {fix}") from error
+        raise ValueError(f"{path} must hold JSON; it cannot be read: {error}. {FIX}") from error
     if not isinstance(content, dict):
-        raise ValueError(f"{path} must hold a JSON object; got {type(content).__name__}. {fix}")
+        raise ValueError(f"{path} must hold a JSON object; got {type(content).__name__}. {FIX}")
     values: list[Any] = [content]
     depth = 0
     while values:  # level by level, as whatever reads the content further is recursive
         values = [item for value in values if isinstance(value, dict | list) for item in _items(value)]
         depth += 1
         if depth > MAX_JSON_DEPTH:
-            raise ValueError(f"{path} must nest at most {MAX_JSON_DEPTH} levels deep; it is deeper. {fix}")
+            raise ValueError(f"{path} must nest at most {MAX_JSON_DEPTH} levels deep; it is deeper. {FIX}")
     missing = [key for key in required if key not in content]
     if missing:
-        raise ValueError(f"{path} must have {', '.join(required)}; {', '.join(missing)} is missing. {fix}")
+        raise ValueError(f"{path} must have {', '.join(required)}; {', '.join(missing)} is missing. {FIX}")
     return content
 
 

@@ -182,7 +182,8 @@ def report(vectors: WordVectors, num_alone: int, arguments: argparse.Namespace) 
     """Prints what was written, what to know of it, and how it is loaded."""
     dropped = {word: len(reasons) for word, reasons in vectors.dropped_contexts.items() if reasons}
     num_dropped = sum(dropped.values())
-    likely = {word: next(iter(known)) for word, known in vectors.look_alikes.items() if max(known.values()) > 0.5}
+    misspelt = vectors.misspellings()
+    likely = {word: next(iter(known)) for word, known in vectors.look_alikes.items() if word in misspelt}
     alone = [word for word in vectors.words if not vectors.used_contexts.get(word) and word not in likely]
     if arguments.json:
         summary = {"words": len(vectors), "failed": vectors.failed, "dropped_contexts": num_dropped}

@@ -219,7 +219,7 @@ def report_accuracies(
     text = (
         f"## {title}\n\nAccuracy in percent, means over seeds {', '.join(map(str, answers))} "
         "(mean number of texts in brackets).\n"
-        "Best underlined; bold: not surely worse, by a two-sided binomial test over all texts (p >= 0.05);\n"
+        "Best underlined; bold: not significantly worse, by a two-sided binomial test over all texts (p >= 0.05);\n"
         "the vectors of the original words take no part in that. All pairs of systems: `summary.json`, p_values.\n"
         f"Command: `{command}`\n\n{format_rows(rows)}\n"
     )

@@ -206,7 +206,7 @@ class WnlamproBenchmark:
         text = (
             "## WNLaMPro\n\nMean reciprocal rank on the test entries (their number in brackets) and precision at k, "
             "means over the seeds named.\n"
-            f"Best underlined; bold: not surely worse, by a paired t-test (p >= {SIGNIFICANCE}).\n"
+            f"Best underlined; bold: not significantly worse, by a paired t-test (p >= {SIGNIFICANCE}).\n"
         )
         if "perplexity" in head:
             text += f"Masked language model: perplexity {head['perplexity']:.1f}, accuracy {head['accuracy']:.3f}.\n"

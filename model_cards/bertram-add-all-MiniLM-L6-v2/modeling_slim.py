@@ -15,11 +15,10 @@ from safetensors.torch import load_file
 from transformers import PreTrainedModel
 from transformers.utils import CONFIG_NAME, SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, cached_file
 
-from .configuration_bertram import REQUIRED_FIELDS, BertramConfig, read_json_file
+from .configuration_bertram import FIX, REQUIRED_FIELDS, BertramConfig, read_json_file
 
 HUB_ARGUMENTS = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
 MAX_NAMES_SHOWN = 5
-FIX = "Save or download the checkpoint again."
 
 
 class SlimPreTrainedModel(PreTrainedModel):
