@@ -104,22 +104,22 @@ def read_at_positions(
     *,
     all_layers: bool = False,
 ) -> torch.Tensor:
-    """Returns the encoder's hidden state at one position of each input.
+    """Returns the encoder's hidden states at some positions of each input.
 
     Args:
         encoder: Any encoder that takes `inputs_embeds`.
         inputs_embeds: (C, T, H).
         attention_mask: (C, T), padding on the right.
-        positions: (C,).
+        positions: (C, P).
         all_layers: Whether to read all layers instead of the last one.
 
     Returns:
-        (C, hidden), or (C, layers * hidden), the first layer first.
+        (C, P, hidden), or (C, P, layers * hidden), the first layer first.
     """
     if can_read_packed(encoder):
         states = read_packed(encoder, inputs_embeds, attention_mask, positions)
         return torch.cat(states, dim=-1) if all_layers else states[-1]
-    rows = torch.arange(len(positions), device=positions.device)
+    rows = torch.arange(len(positions), device=positions.device)[:, None]
     outputs = encoder(inputs_embeds=inputs_embeds, attention_mask=attention_mask, output_hidden_states=all_layers)
     if not all_layers:
         return outputs.last_hidden_state[rows, positions]
@@ -148,8 +148,8 @@ def read_packed(
     token_type_ids: torch.Tensor | None = None,
 ) -> list[torch.Tensor]:
     """Does the same as running the encoder, with less work: padding exists only inside attention, so that the linear
-    layers see real tokens, and the last layer is run only at the positions that are read. Returns (C, hidden) for each
-    layer."""
+    layers see real tokens, and the last layer is run only at the positions (C, P) that are read. Returns (C, P, hidden)
+    for each layer."""
     hidden_states = encoder.embeddings(inputs_embeds=inputs_embeds, token_type_ids=token_type_ids)  # (C, T, hidden)
     if hasattr(encoder, "embeddings_project"):  # ELECTRA
         hidden_states = encoder.embeddings_project(hidden_states)
@@ -158,7 +158,7 @@ def read_packed(
     kept = is_token.flatten().nonzero()[:, 0]
     packed = hidden_states.flatten(0, 1)[kept]  # (tokens, hidden)
     lengths = attention_mask.sum(dim=1)
-    read = lengths.cumsum(dim=0) - lengths + positions  # where each context's position stands among the packed tokens
+    read = (lengths.cumsum(dim=0) - lengths)[:, None] + positions  # (C, P), where they stand among the packed tokens
 
     def unpack(states: torch.Tensor) -> torch.Tensor:
         if len(kept) == is_token.numel():
@@ -185,7 +185,8 @@ def read_packed(
         packed = finish(layer, attend(attention, unpack(attention.query(packed)))[kept], packed)
         states_read.append(packed[read])
     attention, residual = last_layer.attention.self, packed[read]
-    return [*states_read, finish(last_layer, attend(attention, attention.query(residual)[:, None]), residual)]
+    attended = attend(attention, attention.query(residual)).view_as(residual)
+    return [*states_read, finish(last_layer, attended, residual)]
 
 
 def attend_to_tokens(
@@ -232,6 +233,59 @@ def average_context(
     weights = (is_inside & (input_ids != input_ids.gather(1, mask_positions[:, None]))).to(token_embeddings.dtype)
     summed = torch.einsum("ct,cth->ch", weights, token_embeddings)
     return summed / weights.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+def read_pieces(
+    encoder: PreTrainedModel,
+    inputs_embeds: torch.Tensor,
+    attention_mask: torch.Tensor,
+    mask_positions: torch.Tensor,
+    num_pieces: torch.Tensor,
+    *,
+    all_layers: bool = False,
+) -> torch.Tensor:
+    """Reads contexts in which a word's pieces, a separator and the mask stand side by side, in this order.
+
+    Args:
+        encoder: Any encoder that takes `inputs_embeds`.
+        inputs_embeds: (C, T, H).
+        attention_mask: (C, T), padding on the right.
+        mask_positions: (C,).
+        num_pieces: (C,), of each context's word.
+        all_layers: Whether to read all layers instead of the last one.
+
+    Returns:
+        (C, 2 * size + 3 * H): the state at the mask, the mean of the states at the pieces, and the input embeddings of
+        the pieces: their mean, the first and the last one.
+    """
+    first, last = mask_positions - 1 - num_pieces, mask_positions - 2
+    number = torch.arange(int(num_pieces.max()), device=num_pieces.device)
+    is_piece = number < num_pieces[:, None]  # (C, P)
+    pieces = torch.where(is_piece, first[:, None] + number, mask_positions[:, None])
+    positions = torch.cat([mask_positions[:, None], pieces], dim=1)
+    states = read_at_positions(encoder, inputs_embeds, attention_mask, positions, all_layers=all_layers)
+    rows = torch.arange(len(positions), device=positions.device)
+    shares = (is_piece / num_pieces[:, None]).to(states.dtype)
+    mean_state = torch.einsum("cp,cph->ch", shares, states[:, 1:])
+    mean_piece = torch.einsum("cp,cph->ch", shares.to(inputs_embeds.dtype), inputs_embeds[rows[:, None], pieces])
+    static = [mean_piece, inputs_embeds[rows, first], inputs_embeds[rows, last]]
+    return torch.cat([states[:, 0], mean_state, *(part.to(states.dtype) for part in static)], dim=-1)
+
+
+class ScoredWeights(nn.Module):
+    """A context counts by a learned score of its own, in a softmax over the contexts of its word."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.score = nn.Linear(size, 1, bias=False)
+
+    def forward(self, context_embeddings: torch.Tensor, word_indices: torch.Tensor, num_words: int) -> torch.Tensor:
+        """Returns the weights (C,) of contexts (C, hidden) that belong to the words `word_indices` (C,)."""
+        scores = self.score(context_embeddings)[:, 0].float()
+        largest = scores.new_full((num_words,), -torch.inf).scatter_reduce(0, word_indices, scores.detach(), "amax")
+        exponentials = (scores - largest[word_indices]).exp()
+        weights = exponentials / sum_by_word(exponentials, word_indices, num_words)[word_indices]
+        return weights.to(context_embeddings.dtype)
 
 
 class AttentiveWeights(nn.Module):

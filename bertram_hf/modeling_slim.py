@@ -36,11 +36,17 @@ class SlimPreTrainedModel(PreTrainedModel):
         return recorded if weight.is_meta else embedding_fingerprint(weight)  # an offloaded one has not changed
 
     def freeze_parts(self) -> None:
-        """Freezes what `config.freeze_encoder` and `config.freeze_form` name, and unfreezes the rest of the two."""
+        """Freezes the input embeddings and, if the configuration says so, the encoder and the form part."""
         if self.config.has_context:
             self.encoder.requires_grad_(not self.config.freeze_encoder)
-        if self.config.has_form:
+            self.get_input_embeddings().requires_grad_(False)
+        if self.config.has_form_encoder:
             self.form_encoder.requires_grad_(not self.config.freeze_form)
+
+    @property
+    def trained_encoder(self) -> Literal[False, "layers"]:
+        """What of the encoder a checkpoint must hold, as `include_encoder`: its layers if they are trained."""
+        return False if self.config.freeze_encoder else "layers"
 
     def save_pretrained(
         self,

@@ -92,15 +92,15 @@ def test_form_vector_does_not_depend_on_the_padding(make_pair, form_encoder):
 
 
 @pytest.mark.parametrize("family", BERT_LAYERED_TYPES)
-def test_last_layer_at_one_position_equals_the_full_encoder(make_encoder, family):
+def test_last_layer_at_some_positions_equals_the_full_encoder(make_encoder, family):
     encoder = make_encoder(family)
     inputs_embeds = torch.randn(5, 9, encoder.get_input_embeddings().weight.shape[1])
     attention_mask = (torch.arange(9) < torch.tensor([9, 3, 5, 7, 2])[:, None]).long()
-    positions = torch.tensor([4, 2, 0, 6, 1])
+    positions = torch.tensor([[4, 8], [2, 2], [0, 1], [6, 3], [1, 0]])
     with torch.no_grad():
         full = encoder(inputs_embeds=inputs_embeds, attention_mask=attention_mask).last_hidden_state
         read = read_at_positions(encoder, inputs_embeds, attention_mask, positions)
-    torch.testing.assert_close(read, full[torch.arange(5), positions], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(read, full[torch.arange(5)[:, None], positions], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet"])  # one that is read packed, and one that is not
@@ -108,11 +108,12 @@ def test_all_layers_are_the_hidden_states_of_the_encoder(make_encoder, make_pair
     encoder = make_encoder(family)
     inputs_embeds = torch.randn(5, 9, 32)
     attention_mask = (torch.arange(9) < torch.tensor([9, 3, 5, 7, 2])[:, None]).long()
-    positions = torch.tensor([4, 2, 0, 6, 1])
+    positions = torch.tensor([[4, 8], [2, 2], [0, 1], [6, 3], [1, 0]])
+    rows = torch.arange(5)[:, None]
     with torch.no_grad():
         full = encoder(inputs_embeds=inputs_embeds, attention_mask=attention_mask, output_hidden_states=True)
         read = read_at_positions(encoder, inputs_embeds, attention_mask, positions, all_layers=True)
-    expected = torch.cat([states[torch.arange(5), positions] for states in full.hidden_states[1:]], dim=1)
+    expected = torch.cat([states[rows, positions] for states in full.hidden_states[1:]], dim=-1)
     torch.testing.assert_close(read, expected, atol=1e-5, rtol=1e-5)
 
     model, processor = make_pair("context", family, context_layers="all")

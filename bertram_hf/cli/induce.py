@@ -26,7 +26,8 @@ def add_command(commands: Any) -> None:
     command = commands.add_parser(
         "induce",
         help="induce vectors for words, from their sentences or their spelling alone",
-        description='Reads JSON lines such as {"word": "kumquat", "contexts": ["She peeled a kumquat."]}, a folder '
+        description='Reads JSON lines such as {"word": "kumquat", "contexts": ["She peeled a kumquat."]}, with or '
+        'instead of "contexts" also "definitions": ["a small sour citrus fruit"], a folder '
         "that `bertram corpus` wrote, or a .txt file with one word on each line, whose vectors come from their "
         "spelling alone. Interrupted runs resume with the same command. Several processes: torchrun --nproc_per_node 2 "
         "-m bertram_hf.cli induce ...",
@@ -38,7 +39,9 @@ def add_command(commands: Any) -> None:
     )
     command.add_argument("output", metavar="OUTPUT", help="folder to write, or a file with --word2vec")
     command.add_argument("--encoder", metavar="NAME", help="folder or Hub name of the encoder of a slim model")
-    command.add_argument("--max-contexts", type=int, metavar="N", help="use the first N contexts of each word")
+    command.add_argument(
+        "--max-contexts", type=int, metavar="N", help="use the first N contexts of each word, and all definitions"
+    )
     command.add_argument("--no-look-alikes", action="store_true", help="disable misspelling detection")
     command.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
     command.add_argument("--word2vec", action="store_true", help="write the word2vec text format")
@@ -66,15 +69,16 @@ def run(arguments: argparse.Namespace) -> None:
     from transformers.utils.logging import disable_progress_bar
 
     from ..corpus import check_case
-    from ..induction import ResumableInduction
+    from ..induction import ResumableInduction, add_definitions
     from ..induction.checks import check_is_bertram
     from ..processing_context import is_uncased
 
     disable_progress_bars()  # of reading a corpus
     disable_progress_bar()  # of loading weights
-    contexts = read_contexts(arguments.contexts)
+    contexts, definitions = read_contexts(arguments.contexts)
     if arguments.max_contexts is not None:
         contexts = {word: texts[: arguments.max_contexts] for word, texts in contexts.items()}
+    contexts = add_definitions(contexts, definitions)
     process = join_others()
     is_main = process is None or process.is_main_process
     device = arguments.device or (process.device if process else "cuda" if torch.cuda.is_available() else "cpu")
@@ -121,15 +125,19 @@ def run(arguments: argparse.Namespace) -> None:
     report(vectors, num_alone, arguments)
 
 
-def read_contexts(path: str) -> dict[str, list[str]]:
+def read_contexts(path: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Reads words with their contexts from JSON lines or from a folder that `build_corpus` wrote, or words alone.
 
     Words that a corpus was asked for and has no sentence of have no contexts.
+
+    Returns:
+        The contexts and the definitions of each word.
 
     Raises:
         ValueError: If a line is of another form, with its number, or there is no word.
     """
     contexts: dict[str, list[str]] = {}
+    definitions: dict[str, list[str]] = {}
     if Path(path).is_dir():
         from ..corpus import load_contexts, read_missing_words
         from ..corpus.build import CorpusSummary
@@ -142,15 +150,16 @@ def read_contexts(path: str) -> dict[str, list[str]]:
     else:
         for number, line in enumerate(read_utf8(path).split("\n"), start=1):
             if line.strip():
-                word, texts = _read_line(line, f"Line {number} of {path}")
+                word, texts, about = _read_line(line, f"Line {number} of {path}")
                 contexts.setdefault(word, []).extend(texts)
+                definitions.setdefault(word, []).extend(about)
     if not contexts:
         raise ValueError(f"Expected words with contexts in {path}; there are none.")
-    return contexts
+    return contexts, definitions
 
 
-def _read_line(line: str, where: str) -> tuple[str, list[str]]:
-    """Reads a word and its contexts from a line of JSON."""
+def _read_line(line: str, where: str) -> tuple[str, list[str], list[str]]:
+    """Reads a word, its contexts and its definitions from a line of JSON."""
     expected = 'must look like {"word": "kumquat", "contexts": ["..."]}'
     try:
         entry = json.loads(line)
@@ -158,15 +167,18 @@ def _read_line(line: str, where: str) -> tuple[str, list[str]]:
         raise ValueError(f"{where} {expected}; it is no JSON: {error}.") from error
     if not isinstance(entry, dict):
         raise ValueError(f"{where} {expected}; got {entry!r:.80}.")
+    if "definitions" in entry:
+        entry.setdefault("contexts", [])
     missing = [key for key in ("word", "contexts") if key not in entry]
     if missing:
         raise ValueError(f"{where} {expected}; there is no {' and no '.join(missing)}, only {', '.join(entry)}.")
-    word, texts = entry["word"], entry["contexts"]
+    word, texts, definitions = entry["word"], entry["contexts"], entry.get("definitions", [])
     if not isinstance(word, str):
         raise ValueError(f"{where} {expected}; word must be a text; got {word!r:.80}.")
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"{where} {expected}; contexts must be a list of texts; got {texts!r:.80}.")
-    return word, texts
+    for key, value in (("contexts", texts), ("definitions", definitions)):
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise ValueError(f"{where} {expected}; {key} must be a list of texts; got {value!r:.80}.")
+    return word, texts, definitions
 
 
 def join_others() -> Any:

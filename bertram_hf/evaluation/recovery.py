@@ -13,6 +13,7 @@ from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
 from ..utils.models import unit_rows
 from ..words.families import word_family
+from ..words.unknown import UnknownSplitter
 from .statistics import bootstrap_interval
 
 MAX_SCORES = 1 << 26  # how many cosines are held at a time
@@ -97,6 +98,8 @@ def evaluate_recovery(
         others = processor.look_alikes.without({w for w in processor.look_alikes.words if word_family(w) in families})
         processor = copy(processor)
         processor.look_alikes = others
+    if model.config.reads_pieces:
+        processor = hide_words(processor, list(contexts))
     draws = ContextDraws(
         model,
         processor,
@@ -107,6 +110,23 @@ def evaluate_recovery(
     )
     true = torch.stack([targets[word] for word in draws.words]).float()
     return score_draws(model, draws.induce, true, vocabulary, num_contexts=num_contexts, num_draws=num_draws)
+
+
+def hide_words(processor: BertramProcessor, words: Sequence[str]) -> BertramProcessor:
+    """Returns a processor that writes the pieces of words as if the tokenizer had no token of their families.
+
+    Raises:
+        ValueError: If a word cannot be written without them.
+    """
+    splitter = UnknownSplitter(processor.tokenizer)
+    cuts = {word: splitter.split(word, hard=True) for word in words if len(processor.encode_pieces(word)) == 1}
+    failed = [word for word, cut in cuts.items() if cut is None]
+    if failed:
+        raise ValueError(
+            f"{len(failed)} words cannot be written without their own token and those of their families, such as "
+            f"{failed[0]!r}. Leave them out of the evaluation."
+        )
+    return processor.with_pieces({word: cut for word, cut in cuts.items() if cut is not None})
 
 
 def score_draws(

@@ -1,5 +1,6 @@
 """Words and sentences to vectors."""
 
+from .definitions import add_definitions
 from .draws import ContextDraws
 from .induce import induce_vectors
 from .piece_vectors import mean_piece_vectors
@@ -12,6 +13,7 @@ __all__ = [
     "ResumableInduction",
     "WordReport",
     "WordVectors",
+    "add_definitions",
     "induce_vectors",
     "mean_piece_vectors",
     "report_word",

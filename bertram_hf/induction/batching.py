@@ -52,6 +52,7 @@ class ContextWindows:
         self.form_embeddings, self.max_tokens, self.progress = form_embeddings, max_tokens, progress
         self.used: dict[str, list[int]] = {word: [] for word in words}
         self.dropped: dict[str, dict[int, str]] = {}
+        self._pieces = [processor.encode_pieces(word) for word in words]
 
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Yields, for each window, the rows (C,) of the contexts' words and what is said of them (C, hidden)."""
@@ -59,11 +60,18 @@ class ContextWindows:
         while window := list(islice(located, CONTEXTS_PER_WINDOW)):
             rows = torch.tensor([row for row, _ in window])
             form = None if self.form_embeddings is None else self.form_embeddings[rows.to(self.model.device)]
-            tokens = self.processor.encode_located([parts for _, parts in window])
+            pieces = [self._pieces[row] for row, _ in window]
+            tokens = self.processor.encode_located([parts for _, parts in window], pieces)
             yield (
                 rows,
                 encode_tokens(
-                    self.model, self.processor, *tokens, form, max_tokens=self.max_tokens, progress=self.progress
+                    self.model,
+                    self.processor,
+                    *tokens,
+                    form,
+                    num_pieces=list(map(len, pieces)),
+                    max_tokens=self.max_tokens,
+                    progress=self.progress,
                 ),
             )
 
@@ -85,6 +93,7 @@ def encode_tokens(
     mask_positions: Sequence[int],
     form_embeddings: torch.Tensor | None,
     *,
+    num_pieces: Sequence[int] | None = None,
     max_tokens: int | None = None,
     progress: tqdm | None = None,
 ) -> torch.Tensor:
@@ -96,6 +105,7 @@ def encode_tokens(
         input_ids: Token ids of C contexts, special tokens and prefix included.
         mask_positions: Where the word stands in each.
         form_embeddings: (C, H), the form vector of each context's word; None if the model has no form part.
+        num_pieces: For each context the number of its word's pieces, if the model reads them.
         max_tokens: Limit of padded tokens in a batch.
         progress: A bar to move.
 
@@ -106,7 +116,11 @@ def encode_tokens(
         max_tokens = CPU_TOKENS_PER_BATCH if model.device.type == "cpu" else GPU_TOKENS_PER_BATCH
     encoded = torch.empty(len(input_ids), model.config.context_size, dtype=model.dtype, device=model.device)
     for batch in length_sorted_batches([len(ids) for ids in input_ids], max_tokens):
-        padded = processor.pad_contexts([input_ids[i] for i in batch], [mask_positions[i] for i in batch])
+        padded = processor.pad_contexts(
+            [input_ids[i] for i in batch],
+            [mask_positions[i] for i in batch],
+            None if num_pieces is None else [num_pieces[i] for i in batch],
+        )
         rows = torch.tensor(batch, device=model.device)
         form = None if form_embeddings is None else form_embeddings[rows]
         inputs = {name: tensor.to(model.device) for name, tensor in padded.items()}

@@ -37,7 +37,13 @@ def check_processor_fits(model: BertramModel, processor: BertramProcessor, *, wa
     """Raises a ValueError if the processor makes ids that the model has no weights for; warns if their modes differ."""
     check_is_bertram(model)
     config = model.config
-    if config.has_form:
+    if config.reads_pieces != processor.pieces:
+        reads, writes = ("reads", "does not write") if config.reads_pieces else ("does not read", "writes")
+        raise ValueError(
+            f"The model {reads} the pieces of words, but the processor {writes} them. Use the processor that was saved "
+            "with the model."
+        )
+    if config.has_form_encoder:
         num_units = None if processor.form is None else len(processor.form)
         if num_units != config.form_vocab_size:
             raise ValueError(

@@ -13,6 +13,7 @@ from ..utils.paths import hide_paths
 from ..utils.progress import progress_bar
 from .batching import CPU_TOKENS_PER_BATCH, GPU_TOKENS_PER_BATCH, ContextWindows, encode_words
 from .checks import check_processor_fits, find_failing_words, refuse_failing_words
+from .definitions import add_definitions
 from .word_vectors import WordVectors
 
 logger = logging.getLogger(__name__)
@@ -26,6 +27,7 @@ def induce_vectors(
     processor: BertramProcessor,
     contexts: Mapping[str, Sequence[str]],
     *,
+    definitions: Mapping[str, Sequence[str]] | None = None,
     max_tokens_per_batch: int | None = None,
     errors: Literal["raise", "skip"] = "raise",
     look_alikes: bool = True,
@@ -41,6 +43,8 @@ def induce_vectors(
         model: The model, on any device; it is run in eval mode.
         processor: Its processor.
         contexts: For each word the texts that contain it; an empty list for spelling alone.
+        definitions: For each word texts about it that need not hold it, such as "a small sour citrus fruit". They count
+            as further contexts behind the others.
         max_tokens_per_batch: Limit of padded tokens in a batch. Default: 1,024 on a CPU, 32,768 elsewhere.
         errors: Whether a word that cannot have a vector raises, before anything is computed, or is left out and listed
             in `WordVectors.failed`.
@@ -64,6 +68,8 @@ def induce_vectors(
     """
     if not isinstance(contexts, Mapping):
         raise TypeError(f"Expected a mapping from words to lists of contexts; got {type(contexts).__name__}.")
+    if definitions is not None:
+        contexts = add_definitions(contexts, definitions)
     if max_tokens_per_batch is None:
         max_tokens_per_batch = CPU_TOKENS_PER_BATCH if model.device.type == "cpu" else GPU_TOKENS_PER_BATCH
     if max_tokens_per_batch < 1:

@@ -4,7 +4,6 @@ How far scores in half precision are off is seen wherever both are computed.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -117,14 +116,6 @@ def log_odds(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return scores[rows, labels] - np.logaddexp.reduce(others, axis=1)
 
 
-def is_fast_at_bfloat16(device: torch.device) -> bool:
-    """Whether a device multiplies faster in bfloat16 than in single precision."""
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # older PyTorch does not tell
-    return device.type == "cpu" and any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))
-
-
 def classify(model: PreTrainedModel, inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
     """Returns the logits (N, classes) that the model gives, with less work where possible.
 
@@ -139,9 +130,9 @@ def classify(model: PreTrainedModel, inputs: Mapping[str, torch.Tensor]) -> torc
         encoder,
         encoder.get_input_embeddings()(inputs["input_ids"]),
         inputs["attention_mask"],
-        torch.zeros(len(inputs["input_ids"]), dtype=torch.long, device=inputs["input_ids"].device),
+        torch.zeros(len(inputs["input_ids"]), 1, dtype=torch.long, device=inputs["input_ids"].device),
         inputs.get("token_type_ids"),
-    )[-1][:, None]  # (N, 1, hidden)
+    )[-1]  # (N, 1, hidden)
     pooler = getattr(encoder, "pooler", None)  # BERT's head stands behind a pooler, others hold their own
     with torch.autocast(first.device.type, enabled=False):  # costs nothing and keeps all digits of the logits
         first = first.to(model.dtype)

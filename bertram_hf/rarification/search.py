@@ -16,12 +16,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..induction.batching import length_sorted_batches
 from ..modeling_context import BERT_LAYERED_TYPES
-from ..utils.models import in_eval_mode
+from ..utils.models import in_eval_mode, is_fast_at_bfloat16
 from ..utils.progress import progress_bar
 from .baseline import check_max_length
 from .masking import InputMasker, MaskedInput, TokenizedRow
 from .replacement import ReplaceableWord
-from .screening import ScreenedScores, Screening, classify, is_fast_at_bfloat16
+from .screening import ScreenedScores, Screening, classify
 
 CANDIDATES_AT_ONCE = 1024
 Reason = Literal["no_words", "truncated", "wrong_at_start", "not_flipped"]

@@ -1,6 +1,6 @@
 """Batches of words with contexts, each a pure function of seed, epoch and index."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
@@ -68,6 +68,7 @@ class WordBatches(Dataset):
         contexts_per_batch: contexts in a batch, cut into words by `cut_batch`, as in the paper.
         min_contexts: Least contexts of a word; 0 with `max_contexts` 0 for the form alone.
         max_contexts: Most contexts of a word. A word that has fewer gives all it has.
+        bare_share: Share of the words that come without a context.
         seed: Seed of all draws.
     """
 
@@ -81,6 +82,7 @@ class WordBatches(Dataset):
         contexts_per_batch: int | None = None,
         min_contexts: int = 4,
         max_contexts: int = 32,
+        bare_share: float = 0.0,
         seed: int = 0,
     ) -> None:
         self.prepare_inputs = prepare_inputs
@@ -102,6 +104,8 @@ class WordBatches(Dataset):
         else:
             self.sizes = draw_sizes(num_instances, min_contexts, max_contexts, np.random.default_rng(seed))
             self.starts = [*range(0, num_instances, words_per_batch or 1), num_instances]
+        if bare_share:
+            self.sizes[np.random.default_rng([seed, num_instances]).random(num_instances) < bare_share] = 0
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
@@ -130,8 +134,16 @@ class WordBatches(Dataset):
         num_contexts = np.minimum(sizes, available)
         owners = np.repeat(np.arange(len(words)), num_contexts)
         within = np.arange(len(owners)) - np.repeat(np.cumsum(num_contexts) - num_contexts, num_contexts)
-        chosen = (firsts[owners] + within) % available[owners]
+        chosen = (firsts[owners] + within) % available[owners]  # nothing is divided by 0: these words own no context
         return self.prepare_inputs(words, self.shuffled[self.offsets[words[owners]] + chosen], num_contexts)
+
+
+def read_features(features: np.ndarray, rows: np.ndarray) -> torch.Tensor:
+    """Returns rows (C,) of features (all contexts, hidden) as (C, hidden), read in the order of the file."""
+    order = np.argsort(rows)
+    read = torch.empty(len(rows), features.shape[1])
+    read[order] = torch.from_numpy(features[rows[order]]).float()
+    return read
 
 
 class WordCollator:
@@ -170,10 +182,18 @@ class WordCollator:
             return inputs
         inputs["num_contexts"] = torch.from_numpy(num_contexts)
         if self.features is not None:
-            # Sorted, because a memory-mapped file is read fastest in its own order.
-            order = np.argsort(rows)
-            features = torch.empty(len(rows), self.features.shape[1])
-            features[order] = torch.from_numpy(self.features[rows[order]]).float()
-            return inputs | {"context_embeddings": features}
+            return inputs | {"context_embeddings": read_features(self.features, rows)}
         positions = self.contexts.mask_positions[rows].tolist()
         return inputs | self.processor.pad_contexts([self.contexts.input_ids(row) for row in rows], positions)
+
+    def respell(self, spellings: Mapping[int, str], *, keep_features: bool) -> "WordCollator":
+        """Returns a collator for which some words, by row, are spelled otherwise.
+
+        Args:
+            spellings: The new spellings.
+            keep_features: Whether cached features are still right, as what they were made from reads no spelling.
+        """
+        changed = WordCollator(self.processor, self.contexts, self.targets, self.features if keep_features else None)
+        for row, spelling in spellings.items():
+            changed.form_ids[row] = self.processor.encode_form(spelling)
+        return changed

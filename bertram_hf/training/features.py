@@ -18,6 +18,7 @@ from ..utils.hashing import fingerprint, hash_model, hash_weights
 from ..utils.models import in_eval_mode
 from ..utils.progress import progress_bar
 from .contexts import EncodedContexts
+from .pieces import PieceCuts
 
 FORMAT_VERSION = 2
 CONTEXTS_PER_WINDOW = 8192
@@ -33,6 +34,7 @@ def cache_features(
     dtype: Literal["float16", "float32"] = "float16",
     form_embeddings: torch.Tensor | None = None,
     form_dropout: bool = False,
+    cuts: PieceCuts | None = None,
     seed: int = 0,
     show_progress: bool = True,
 ) -> np.ndarray:
@@ -52,6 +54,7 @@ def cache_features(
         form_dropout: For modes that read the form: whether each context sees a form vector that lacks some n-grams
             (`config.ngram_dropout` of them, one draw for each context, the same in all epochs) or, as in induction, the
             whole one.
+        cuts: For mode pieces: how words are cut. Each context is read with one draw, the same in all epochs.
         seed: Seed of that draw.
         show_progress: Whether a run of more than a few seconds shows a progress bar.
 
@@ -69,7 +72,7 @@ def cache_features(
         "version": FORMAT_VERSION,
         "contexts": contexts.key,
         "encoder": hash_model(model.encoder),
-        "mode": config.mode if reads_form else "context",
+        "mode": config.mode if reads_form or cuts is not None else "context",
         "context_encoder": config.context_encoder,
         "context_layers": config.context_layers,
         "dtype": dtype,
@@ -84,6 +87,8 @@ def cache_features(
             settings["form_dropout"] = [config.ngram_dropout, seed] if form_dropout else None
         else:
             settings["form"] = hashlib.sha256(form_embeddings.numpy().tobytes()).hexdigest()
+    if cuts is not None:
+        settings["cuts"] = cuts.key
     name = fingerprint(settings, sort_keys=True)
     path, done_path = Path(folder) / f"{name}.npy", Path(folder) / f"{name}.done.npy"
     num_windows = -(-len(contexts) // CONTEXTS_PER_WINDOW)
@@ -113,8 +118,11 @@ def cache_features(
                     form = form_embeddings[contexts.owners(rows)].to(model.device)
                 elif reads_form:
                     form = _form_of_contexts(model, processor, contexts, rows, form_dropout, seed + window)
-                input_ids = [contexts.input_ids(row) for row in rows]
-                encoded = encode_tokens(model, processor, input_ids, contexts.mask_positions[rows].tolist(), form)
+                input_ids, num_pieces = [contexts.input_ids(row) for row in rows], None
+                positions = contexts.mask_positions[rows].tolist()
+                if cuts is not None:
+                    input_ids, positions, num_pieces = cuts.write(cuts.draw(contexts.owners(rows), rows), input_ids)
+                encoded = encode_tokens(model, processor, input_ids, positions, form, num_pieces=num_pieces)
                 with np.errstate(over="ignore"):  # told below
                     features[rows] = encoded.float().cpu().numpy()
                 if not np.isfinite(features[rows]).all():

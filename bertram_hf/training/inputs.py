@@ -14,7 +14,8 @@ from .batches import WordCollator
 from .contexts import EncodedContexts
 from .data import TrainingData
 from .features import cache_features
-from .recipe import Recipe, StageSettings
+from .pieces import PieceCollator, PieceCuts, without_pieces
+from .recipe import PieceStageSettings, Recipe, StageSettings
 
 
 def prepare_inputs(
@@ -44,15 +45,26 @@ def prepare_inputs(
     """
     config = model.config
     reads_form = config.encoder_reads_form
+    cuts: PieceCuts | None = None
+    if isinstance(settings, PieceStageSettings):
+        cuts = PieceCuts(processor, [*data.train, *data.development], hard_share=settings.hard_share, seed=recipe.seed)
+        can_be_cut = set(cuts.words)
+        words = [word for word in data.train if word in can_be_cut]
+    masking = processor if cuts is None else without_pieces(processor)
     train, development = (
-        _encode(processor, words, data, Path(recipe.output) / "tokens" / f"{name}-{processor.prefix}", show_progress)
+        _encode(masking, words, data, Path(recipe.output) / "tokens" / f"{name}-{processor.prefix}", show_progress)
         if config.has_context and words
         else EncodedContexts.without_contexts(words)
-        for words, name in ((words or data.train, "train"), (data.development, "development"))
+        for words, name in (
+            (words or data.train, "train"),
+            ([word for word in data.development if cuts is None or word in can_be_cut], "development"),
+        )
     )
     if forms is not None:  # a word may have lost all its contexts
         row_of = {word: row for row, word in enumerate(data.train)}
         forms = forms[[row_of[word] for word in train.words]]
+    # Of development words the hard cuts, so that one number is watched.
+    cuts_of = {True: cuts and cuts.select(train.words), False: cuts and cuts.select(development.words).harden()}
     can_cache = config.freeze_encoder and (config.freeze_form or not reads_form)
     features: list[np.ndarray | None] = [None, None]
     if config.has_context and settings.cache and can_cache:
@@ -65,16 +77,23 @@ def prepare_inputs(
                 dtype=settings.cache_dtype,  # type: ignore[arg-type]
                 form_embeddings=forms if contexts is train and reads_form else None,
                 form_dropout=settings.cached_form_dropout and contexts is train,
+                cuts=cuts_of[contexts is train],
                 seed=recipe.seed,
                 show_progress=show_progress,
             )
             for contexts in (train, development)
         ]
-    return [
-        WordCollator(processor, contexts, torch.stack([data.targets[word] for word in contexts.words]), feature, form)
-        for contexts, feature, form in zip((train, development), features, (forms, None), strict=True)
-        if len(contexts.words)
-    ]
+    makers: list[WordCollator] = []
+    for contexts, feature, form in zip((train, development), features, (forms, None), strict=True):
+        if len(contexts.words):
+            targets = torch.stack([data.targets[word] for word in contexts.words])
+            own_cuts = cuts_of[contexts is train]
+            makers.append(
+                WordCollator(processor, contexts, targets, feature, form)
+                if own_cuts is None
+                else PieceCollator(processor, contexts, targets, feature, cuts=own_cuts)
+            )
+    return makers
 
 
 def _encode(

@@ -136,10 +136,8 @@ def fit_look_alikes(
     longer = longer if len(longer) >= MIN_UNKNOWN else rows
     unknown = {row: words[row] for row in generator.choice(longer, min(number, len(longer)), replace=False).tolist()}
     # What an encoder says of a context depends on the spelling if it reads that too.
-    features = None if model.config.encoder_reads_form else inputs.features
-    misspelt_inputs = WordCollator(processor, inputs.contexts, inputs.targets, features)
-    for row, spelling in misspelt.items():
-        misspelt_inputs.form_ids[row] = processor.encode_form(spelling)
+    reads_spelling = model.config.encoder_reads_form or model.config.reads_pieces
+    misspelt_inputs = inputs.respell(misspelt, keep_features=not reads_spelling)
     examples = _make_examples(model, processor, misspelt_inputs, misspelt, settings, seed)
     others = _make_examples(model, processor, inputs, unknown, settings, seed)
     parts = [

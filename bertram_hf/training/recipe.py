@@ -78,6 +78,31 @@ class StageSettings:
 
 
 @dataclass(frozen=True)
+class PieceStageSettings(StageSettings):
+    """How a model of mode pieces is trained, in one stage.
+
+    Args:
+        freeze_encoder: Whether the encoder's layers stay as they are; its input embeddings always do.
+        encoder_dtype: Precision in which the encoder is run; `"auto"` is bfloat16 where the device is fast at it.
+        hard_share: Words of one token are cut as if unknown: so many of them without any token of their family, the
+            others only without their own.
+        bare_share: So many words of a batch come without a context.
+        ridge_words: The ridge regression is made on at most so many words, as the encoder has to read them.
+    """
+
+    freeze_encoder: bool = True
+    encoder_dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    hard_share: float = 0.6
+    bare_share: float = 0.1
+    ridge_words: int = 4000
+
+    def __post_init__(self) -> None:
+        for name in ("hard_share", "bare_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must lie in [0, 1]; got {getattr(self, name)}.")
+
+
+@dataclass(frozen=True)
 class LookAlikeSettings:
     """How a model learns which words are misspellings.
 
@@ -114,6 +139,23 @@ PAPER_FORM_STAGE = StageSettings(
     trainer={"num_train_epochs": 20, "learning_rate": 0.01, "optim": "adamw_torch_fused"},
 )
 PAPER_COMBINED_STAGE = replace(PAPER_CONTEXT_STAGE, trainer={**PAPER_CONTEXT_STAGE.trainer, "num_train_epochs": 3})
+
+# Not in the paper: what was best for an encoder that is no masked language model.
+PIECE_STAGE = PieceStageSettings(
+    words_per_batch=48,
+    min_contexts=1,
+    max_contexts=16,
+    loss=LossSettings(mse=0.0, contrastive=1.0),
+    ridge=1000.0,
+    freeze_encoder=False,
+    trainer={
+        "num_train_epochs": 3,
+        "learning_rate": 1.5e-4,
+        "warmup_steps": 100,
+        "weight_decay": 0.01,
+        "max_grad_norm": 1.0,
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -186,6 +228,7 @@ class Recipe:
         form: The second stage.
         combined: The third stage.
         combined_for: Fields of the third stage that differ for a preset.
+        pieces: The only stage of `bertram-pieces`.
         form_folds: If given, so many more form parts are trained, each without one share of the word families, and a
             third stage with a frozen form part sees each word's form vector from the part that has not seen its family.
             A form part knows its own training words far too well: a third stage that sees these vectors trusts the
@@ -220,6 +263,7 @@ class Recipe:
     form: StageSettings = PAPER_FORM_STAGE
     combined: StageSettings = PAPER_COMBINED_STAGE
     combined_for: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pieces: PieceStageSettings = PIECE_STAGE
     form_folds: int = 0
     look_alikes: LookAlikeSettings | None = None
     features: str | None = None
@@ -241,7 +285,9 @@ class Recipe:
             raise ValueError(f"form_folds must be 0 or at least 2; got {self.form_folds}.")
         for preset in self.systems:
             mode = PRESETS[preset]["mode"]
-            needs_context = mode == "context" or (mode != "form" and self.combined_stage(preset).ridge is None)
+            needs_context = mode == "context" or (
+                mode not in ("form", "pieces") and self.combined_stage(preset).ridge is None
+            )
             if self.context is None and needs_context:
                 raise ValueError(f"context: {preset} needs a first stage, or `ridge` in its third one; got null.")
             stage = self.combined_stage(preset)

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from accelerate import PartialState
@@ -142,5 +142,4 @@ def save_model(model: BertramModel, folder: Path, *, dtype: str, save_layers: bo
     """Saves a model without its frozen encoder, or with its layers; the weights in `dtype`, to be loaded in the model's
     own."""
     state = {name: value.to(getattr(torch, dtype)) for name, value in model.state_dict().items()}
-    frozen: bool | Literal["layers"] = "layers" if save_layers else False
-    model.save_pretrained(folder, state_dict=state, include_encoder=frozen if model.config.freeze_encoder else True)
+    model.save_pretrained(folder, state_dict=state, include_encoder="layers" if save_layers else model.trained_encoder)

@@ -9,11 +9,19 @@ from .batches import WordCollator, draw_sizes
 
 WORDS_PER_BLOCK = 512
 NUM_DRAWS = 4  # of contexts for each word
+CONTEXTS_PER_READING = 64
 
 
 @torch.no_grad()
 def start_from_ridge(
-    model: BertramModel, inputs: WordCollator, *, penalty: float, min_contexts: int, max_contexts: int, seed: int = 0
+    model: BertramModel,
+    inputs: WordCollator,
+    *,
+    penalty: float,
+    min_contexts: int,
+    max_contexts: int,
+    max_words: int | None = None,
+    seed: int = 0,
 ) -> None:
     """Sets A and b and, if there are any, A', F and c to a ridge regression onto the targets, in place.
 
@@ -22,15 +30,17 @@ def start_from_ridge(
 
     Args:
         model: The model.
-        inputs: The training words with cached features.
+        inputs: The training words; without cached features, the encoder reads their contexts.
         penalty: The ridge penalty, for features of variance one, in units of a word.
         min_contexts: Each word takes part four times, with the means of random numbers of contexts from this one
         max_contexts: to this one, so that the map fits words with few contexts.
+        max_words: At most so many words, drawn at random, take part; all if not given.
         seed: Seed of these draws.
     """
     generator = np.random.default_rng(seed)
     num_words = len(inputs.contexts.words)
-    blocks = np.array_split(np.arange(num_words), -(-num_words // WORDS_PER_BLOCK))
+    chosen = np.arange(num_words) if max_words is None else generator.permutation(num_words)[:max_words]
+    blocks = np.array_split(chosen, -(-len(chosen) // WORDS_PER_BLOCK))
 
     def draw(words: np.ndarray) -> list[tuple[torch.Tensor, torch.Tensor]]:
         return [_mean_inputs(model, inputs, words, min_contexts, max_contexts, generator) for _ in range(NUM_DRAWS)]
@@ -70,6 +80,8 @@ def start_from_ridge(
     if model.config.context_weighting == "attentive":
         model.context_attention.projection.weight.zero_()
         model.context_attention.projection.bias.fill_(1.0)
+    elif model.config.context_weighting == "scored":
+        model.context_attention.score.weight.zero_()
 
 
 def _mean_inputs(
@@ -90,7 +102,17 @@ def _mean_inputs(
     )
     batch = inputs(words, rows, counts)
     owners = torch.from_numpy(np.repeat(np.arange(len(words)), counts))
-    features = batch["context_embeddings"].double()
+    if "context_embeddings" in batch:
+        features = batch["context_embeddings"].double()
+    else:
+        names = ("input_ids", "attention_mask", "mask_positions", "num_pieces")
+        read = {name: batch[name].to(model.device) for name in names if name in batch}
+        features = torch.cat(
+            [
+                model.encode_contexts(**dict(zip(read, part, strict=True))).double().cpu()
+                for part in zip(*(tensor.split(CONTEXTS_PER_READING) for tensor in read.values()), strict=True)
+            ]
+        )
     num_contexts = torch.from_numpy(counts)[:, None].double()
     means = (
         torch.zeros(len(words), features.shape[1], dtype=torch.float64).index_add(0, owners, features) / num_contexts

@@ -22,6 +22,7 @@ from ..processing_look_alikes import LookAlikes
 from ..tokenization_form import FormTokenizer
 from ..utils.distributed import join_processes
 from ..utils.hashing import derive_seed, fingerprint, hash_model
+from ..utils.models import is_fast_at_bfloat16
 from ..words.families import word_family
 from ..words.pieces import PieceReader, vocabulary_words
 from .batches import WordCollator, count_repetitions
@@ -29,6 +30,7 @@ from .data import TrainingData, prepare_data
 from .fusion import NETWORK_FIELDS, context_part, form_part, fuse, replace_fields
 from .inputs import prepare_inputs
 from .look_alikes import FITTING_VERSION, fit_look_alikes
+from .pieces import PieceCollator
 from .recipe import LookAlikeSettings, Recipe, StageSettings
 from .record import SystemWriter
 from .ridge import start_from_ridge
@@ -89,6 +91,11 @@ class TrainingRun:
                 model, stages = self.train_form(config), [self.stage_folder("form", config)]
             elif config.mode == "context":
                 model, stages = self.train_context(config), [self.stage_folder("context", config)]
+            elif config.mode == "pieces":
+                model = self.train_pieces(preset, config)
+                stages = [self.stage_folder(preset, config)]
+                if self.recipe.look_alikes is not None:
+                    stages.append(self.stage_folder(f"{preset}-look-alikes", config))
             else:
                 model = self.train_combined(preset, config)
                 names = ["form", preset] if self.recipe.context is None else ["context", "form", preset]
@@ -168,6 +175,22 @@ class TrainingRun:
             return model
         return self.train_look_alikes(model, processor, makers[0], folder, self.recipe.look_alikes)
 
+    def train_pieces(self, preset: str, config: BertramConfig) -> BertramModel:
+        """The only stage of a model that reads the pieces of words."""
+        settings = self.recipe.pieces
+        config = replace_fields(config, freeze_encoder=settings.freeze_encoder)
+        model, processor = self.new_model(config, preset)
+        if settings.encoder_dtype == "bfloat16" or (
+            settings.encoder_dtype == "auto" and is_fast_at_bfloat16(self.process.device)
+        ):
+            model.encoder_dtype = torch.bfloat16
+        folder = self.stage_folder(preset, config)
+        makers = self._prepare_inputs(model, processor, settings)
+        model = self._train(model, processor, makers, settings, folder)
+        if self.recipe.look_alikes is None:
+            return model
+        return self.train_look_alikes(model, processor, makers[0], folder, self.recipe.look_alikes)
+
     def train_look_alikes(
         self,
         model: BertramModel,
@@ -196,7 +219,7 @@ class TrainingRun:
                 start = time.perf_counter()
                 mixing, loss = fit_look_alikes(model, processor, inputs, occurrences, settings, seed=self.recipe.seed)
                 processor.look_alikes = self.all_words()
-                mixing.save_pretrained(folder, include_encoder=not model.config.freeze_encoder)
+                mixing.save_pretrained(folder, include_encoder=model.trained_encoder)
                 processor.save_pretrained(folder)
                 seconds = round(time.perf_counter() - start, 1)
                 write_record(folder, {"fingerprint": made_from, "train_loss": loss, "seconds": seconds})
@@ -229,7 +252,7 @@ class TrainingRun:
             form_encoder=config.form_encoder,
             max_length=recipe.max_length,
         )
-        if config.has_form:
+        if config.has_form_encoder:
             processor.form = FormTokenizer.from_words(
                 map(processor.normalize_word, self.data.train),
                 unit="ngram" if config.form_encoder == "ngram" else "character",
@@ -258,12 +281,13 @@ class TrainingRun:
         made_from = self._fingerprint(model, processor, makers, settings, occurrences)
         heldout = None
         if len(makers) > 1:
-            heldout = heldout_batches(makers[1], DEVELOPMENT_CONTEXTS if config.has_context else (0,))
+            numbers = (0, *DEVELOPMENT_CONTEXTS) if config.reads_pieces else DEVELOPMENT_CONTEXTS
+            heldout = heldout_batches(makers[1], numbers if config.has_context else (0,))
         record = read_record(folder)
         # A run that was killed before its first checkpoint starts here again.
         is_finished = record.get("fingerprint") == made_from and record.get("finished")
         if settings.ridge is not None and not is_finished:
-            if makers[0].features is None:
+            if makers[0].features is None and not config.reads_pieces:
                 raise ValueError("A ridge start needs cached features: set cache: true, and freeze what it depends on.")
             start_from_ridge(
                 model,
@@ -271,6 +295,7 @@ class TrainingRun:
                 penalty=settings.ridge,
                 min_contexts=settings.min_contexts,
                 max_contexts=settings.max_contexts,
+                max_words=getattr(settings, "ridge_words", None),
                 seed=recipe.seed,
             )
         return train_stage(
@@ -304,6 +329,8 @@ class TrainingRun:
             digest.update(json.dumps(part, sort_keys=True, default=str).encode())
         for tensor in (makers[0].targets, makers[0].form_embeddings):
             digest.update(b"" if tensor is None else tensor.numpy().tobytes())
+        if isinstance(makers[0], PieceCollator):
+            digest.update(makers[0].cuts.key.encode())
         digest.update(count_repetitions(occurrences, settings.max_repetitions).astype(np.int64).tobytes())
         for name, value in sorted(start.items()):
             digest.update(name.encode() + value.cpu().numpy().tobytes())

@@ -32,7 +32,7 @@ def check_trainer_fields(recipe: Recipe) -> None:
 
     Recipes do not check this themselves, so that reading one does not load the Trainer.
     """
-    stages = {"context": recipe.context, "form": recipe.form, "combined": recipe.combined}
+    stages = {"context": recipe.context, "form": recipe.form, "combined": recipe.combined, "pieces": recipe.pieces}
     stages |= {f"combined_for.{preset}": recipe.combined_stage(preset) for preset in recipe.combined_for}
     defaults = {entry.name: entry.default for entry in fields(TrainingArguments)}
     for stage, settings in stages.items():
@@ -107,6 +107,7 @@ def train_stage(
         contexts_per_batch=settings.contexts_per_batch,
         min_contexts=settings.min_contexts,
         max_contexts=settings.max_contexts,
+        bare_share=getattr(settings, "bare_share", 0.0),
         seed=seed,
     )
     optimizer = _table_optimizer(model, arguments, settings.lazy_adam)
@@ -134,7 +135,7 @@ def train_stage(
     result = trainer.train(resume_from_checkpoint=checkpoint)
     model = trainer.model
     if process.is_main_process:
-        model.save_pretrained(folder, include_encoder=not model.config.freeze_encoder)
+        model.save_pretrained(folder, include_encoder=model.trained_encoder)
         processor.save_pretrained(folder)
         history = trainer.state.log_history
         evaluations = [entry for entry in history if "eval_loss" in entry]

@@ -112,12 +112,10 @@ class BertramTrainer(Trainer):
         return grad_norm
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
-        """Saves checkpoints without the frozen encoder, which would be most of each."""
+        """Saves checkpoints without what is frozen of the encoder, which would be most of each."""
         folder = output_dir or self.args.output_dir
         if self.args.should_save:
-            self.model.save_pretrained(
-                folder, state_dict=state_dict, include_encoder=not self.model.config.freeze_encoder
-            )
+            self.model.save_pretrained(folder, state_dict=state_dict, include_encoder=self.model.trained_encoder)
 
 
 def heldout_batches(inputs: WordCollator, numbers: tuple[int, ...]) -> dict[int, list[dict[str, torch.Tensor]]]:

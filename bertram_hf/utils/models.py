@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import nn
@@ -33,3 +34,11 @@ def in_eval_mode(model: nn.Module) -> Iterator[None]:
 def unit_rows(vectors: torch.Tensor) -> torch.Tensor:
     """Scales rows (..., H) to length one."""
     return nn.functional.normalize(vectors, dim=-1)
+
+
+def is_fast_at_bfloat16(device: torch.device) -> bool:
+    """Whether a device multiplies faster in bfloat16 than in single precision."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # older PyTorch does not tell
+    return device.type == "cpu" and any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))

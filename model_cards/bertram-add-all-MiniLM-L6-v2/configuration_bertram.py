@@ -10,10 +10,10 @@ from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, PreTrainedConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-Mode = Literal["form", "context", "shallow", "replace", "add", "add-quotes"]
+Mode = Literal["form", "context", "shallow", "replace", "add", "add-quotes", "pieces"]
 ContextEncoder = Literal["transformer", "bag-of-words"]
 FormEncoder = Literal["ngram", "lstm", "cnn"]
-ContextWeighting = Literal["attentive", "uniform"]
+ContextWeighting = Literal["attentive", "uniform", "scored"]
 ContextLayers = Literal["last", "all"]
 # Every system of the paper's tables is one point of the same configuration space.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -37,6 +37,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     # Form-context model (Schick & Schütze, 2018) and Attentive Mimicking (2019).
     "fcm": {"mode": "shallow", "context_encoder": "bag-of-words", "context_weighting": "uniform"},
     "attentive-mimicking": {"mode": "shallow", "context_encoder": "bag-of-words"},
+    # Not in the paper: the encoder reads the word's own pieces where the word stands, beside the mask.
+    "bertram-pieces": {"mode": "pieces", "context_layers": "all", "context_weighting": "scored"},
 }
 # Look-alikes: words of 3 to 12 letters (longer ones count as 12), and 21 types of one error; see `LookAlikes`.
 NUM_LENGTHS = 10
@@ -58,13 +60,15 @@ class BertramConfig(PreTrainedConfig):
     Args:
         text_config: Configuration of the encoder, as an object or a dict with `model_type`. Default: `BertConfig()`.
         mode: How form and context are combined (Section 3.2 of the paper). `"add-quotes"` is the RoBERTa variant of
-            the appendix.
+            the appendix. In `"pieces"`, which is not in the paper, the encoder reads the word's own pieces in place of
+            the word, followed by "/ [MASK]"; a word without contexts is read alone.
         context_encoder: `"transformer"` reads the encoder at the masked word; `"bag-of-words"` averages the input
             embeddings of the context (FCM, Attentive Mimicking, A La Carte).
         context_layers: Which layers of the transformer are read: `"last"`, as in the paper, or `"all"`, side by side,
             so that the output map learns its own mix of them.
         form_encoder: `"ngram"` averages n-gram embeddings; `"lstm"` (Mimick) and `"cnn"` read characters.
-        context_weighting: `"attentive"` (Attentive Mimicking) or `"uniform"`.
+        context_weighting: `"attentive"` (Attentive Mimicking), `"uniform"`, or `"scored"`: a softmax over a learned
+            score of each context.
         output_bias: Whether the output map A·v + b has the b.
         form_strength: If given, a word's vector is s·(A·v + b) + (1 - s)·(F·form + c) with s = n / (n + form_strength)
             for n contexts: the spelling counts as much as so many contexts (modes replace, add and add-quotes). Not in
@@ -75,13 +79,14 @@ class BertramConfig(PreTrainedConfig):
             that they are as long as the vocabulary's however few the contexts are. Not in the paper.
         look_alikes: Whether the vectors of known words that a word may be a misspelling of are mixed into its own; see
             [`LookAlikeMixture`]. Not in the paper.
-        form_vocab_size: Number of n-grams or characters, UNK (0) and PAD (1) included.
+        form_vocab_size: Number of n-grams or characters, UNK (0) and PAD (1) included; not used in mode pieces.
         embedding_size: Size of the induced vectors, the encoder's input embedding size. Read from `text_config` if
             not given.
         character_embedding_size: Size of a character embedding (`"lstm"`, `"cnn"`).
         character_hidden_size: Size of each LSTM direction (`"lstm"`).
         ngram_dropout: In training, the share of n-grams that is dropped (`"ngram"`).
-        freeze_encoder: Whether the encoder is frozen and always in eval mode, as in the paper.
+        freeze_encoder: Whether the encoder is frozen and always in eval mode, as in the paper. If not, its layers are
+            trained (in mode pieces without dropout); its input embeddings, whose space the vectors are for, never are.
         freeze_form: Whether the form part is frozen (the paper's third stage for `"add"`).
         encoder_name_or_path: Where the encoder came from; a slim checkpoint loads it from there.
         encoder_included: `False` in a slim checkpoint: the weights file does not hold the encoder.
@@ -201,8 +206,18 @@ class BertramConfig(PreTrainedConfig):
 
     @property
     def has_form(self) -> bool:
-        """Whether the network has a form part."""
+        """Whether the network gives a vector to a word without contexts."""
         return self.mode != "context"
+
+    @property
+    def has_form_encoder(self) -> bool:
+        """Whether a part of its own reads the spelling, as n-grams or characters."""
+        return self.has_form and not self.reads_pieces
+
+    @property
+    def reads_pieces(self) -> bool:
+        """Whether the encoder reads the word's own pieces."""
+        return self.mode == "pieces"
 
     @property
     def has_context(self) -> bool:
@@ -225,7 +240,9 @@ class BertramConfig(PreTrainedConfig):
         if self.context_encoder == "bag-of-words":
             return self.embedding_size
         num_layers = self.text_config.num_hidden_layers if self.context_layers == "all" else 1
-        return num_layers * self.text_config.hidden_size
+        size = num_layers * self.text_config.hidden_size
+        # At the mask and over the pieces; the input embeddings of the pieces: their mean, the first and the last one.
+        return 2 * size + 3 * self.embedding_size if self.reads_pieces else size
 
     @classmethod
     def from_preset(cls, name: str, **overrides: Any) -> "BertramConfig":

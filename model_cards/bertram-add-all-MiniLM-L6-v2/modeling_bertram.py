@@ -1,6 +1,7 @@
 """The BERTRAM network (Schick & Schütze, 2020) as a Transformers model."""
 
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -14,19 +15,24 @@ from transformers.utils import ModelOutput
 from .configuration_bertram import BertramConfig, preset_fields
 from .modeling_context import (
     AttentiveWeights,
+    ScoredWeights,
     average_context,
     build_encoder,
     copy_encoder,
     index_words,
     read_at_positions,
+    read_pieces,
     sum_by_word,
 )
 from .modeling_form import build_form_encoder
 from .modeling_look_alikes import UNLIKELY, LookAlikeMixture, compare_with
 from .modeling_slim import SlimPreTrainedModel, embedding_fingerprint
+from .tokenization_form import NO_UNIT
 
 # Where the prefix of each mode holds the form vector: [CLS] form :, and [CLS] " form " :.
 FORM_POSITIONS = {"add": 1, "add-quotes": 2}
+# In mode pieces a word without contexts is read as [CLS] pieces / [MASK] [SEP]: tokens that are not the word's.
+TOKENS_AROUND_PIECES = 4
 
 
 @dataclass
@@ -78,15 +84,18 @@ class BertramModel(SlimPreTrainedModel):
     _supports_sdpa = True
     _supports_flash_attn = True
     _supports_flex_attn = True
+    # Half precision for the encoder alone; what is made of its states, and all sums, keep the model's own.
+    encoder_dtype: torch.dtype | None = None
 
     def __init__(self, config: BertramConfig, encoder: PreTrainedModel | None = None) -> None:
         super().__init__(config)
-        if config.has_form:
+        if config.has_form_encoder:
             self.form_encoder = build_form_encoder(config)
         if config.has_context:
             self.encoder = build_encoder(config.text_config) if encoder is None else encoder
-            if config.context_weighting == "attentive":
-                self.context_attention = AttentiveWeights(config.context_size)
+            if config.context_weighting != "uniform":
+                weighting = AttentiveWeights if config.context_weighting == "attentive" else ScoredWeights
+                self.context_attention = weighting(config.context_size)
             self.output_map = nn.Linear(config.context_size, config.embedding_size, bias=config.output_bias)
             if config.form_strength is not None:
                 self.form_map = nn.Linear(config.embedding_size, config.embedding_size)
@@ -157,15 +166,31 @@ class BertramModel(SlimPreTrainedModel):
     def train(self, mode: bool = True) -> "BertramModel":
         super().train(mode)
         # The released code runs its frozen parts with dropout; we do not, so that their outputs can be cached.
-        if self.config.has_context and self.config.freeze_encoder:
+        if self.config.has_context and (self.config.freeze_encoder or self.config.reads_pieces):
             self.encoder.eval()
-        if self.config.has_form and self.config.freeze_form:
+        if self.config.has_form_encoder and self.config.freeze_form:
             self.form_encoder.eval()
         return self
 
     def encode_forms(self, form_ids: torch.Tensor) -> torch.Tensor:
-        """Maps form ids (W, N) to the form part's vectors (W, H)."""
-        return self.form_encoder(form_ids)
+        """Maps form ids (W, N) to the vectors (W, H) of words without contexts."""
+        if self.config.has_form_encoder:
+            return self.form_encoder(form_ids)
+        attention_mask = (form_ids != NO_UNIT).long()
+        lengths = attention_mask.sum(dim=1)
+        return self.output_map(
+            self.encode_contexts(
+                form_ids * attention_mask, attention_mask, lengths - 2, num_pieces=lengths - TOKENS_AROUND_PIECES
+            )
+        )
+
+    def _encode_needed_forms(self, form_ids: torch.Tensor, num_contexts: torch.Tensor | None) -> torch.Tensor:
+        """Encodes forms; in the training of mode pieces only those of words without contexts, as no other is used."""
+        if not (self.training and self.config.reads_pieces and num_contexts is not None):
+            return self.encode_forms(form_ids)
+        embeddings = torch.zeros(len(form_ids), self.config.embedding_size, dtype=self.dtype, device=form_ids.device)
+        alone = (num_contexts == 0).nonzero()[:, 0]
+        return embeddings.index_copy(0, alone, self.encode_forms(form_ids[alone])) if len(alone) else embeddings
 
     def encode_contexts(
         self,
@@ -173,6 +198,7 @@ class BertramModel(SlimPreTrainedModel):
         attention_mask: torch.Tensor,
         mask_positions: torch.Tensor,
         form_embeddings: Any = None,
+        num_pieces: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Maps contexts to what the context part says of their words.
 
@@ -181,6 +207,7 @@ class BertramModel(SlimPreTrainedModel):
             attention_mask: (C, T), padding on the right.
             mask_positions: (C,).
             form_embeddings: (C, H), the form vector of each context's word; needed by replace, add and add-quotes.
+            num_pieces: (C,), of each context's word; needed by pieces.
 
         Returns:
             (C, hidden).
@@ -196,7 +223,18 @@ class BertramModel(SlimPreTrainedModel):
                 positions = torch.full_like(mask_positions, FORM_POSITIONS[self.config.mode])
             inputs_embeds = inputs_embeds.index_put((rows, positions), form_embeddings.to(inputs_embeds.dtype))
         all_layers = self.config.context_layers == "all"
-        return read_at_positions(self.encoder, inputs_embeds, attention_mask, mask_positions, all_layers=all_layers)
+        dtype = self.encoder_dtype
+        with torch.autocast(input_ids.device.type, dtype, enabled=True) if dtype is not None else nullcontext():
+            if num_pieces is None:
+                positions = mask_positions[:, None]
+                states = read_at_positions(
+                    self.encoder, inputs_embeds, attention_mask, positions, all_layers=all_layers
+                )[:, 0]
+            else:
+                states = read_pieces(
+                    self.encoder, inputs_embeds, attention_mask, mask_positions, num_pieces, all_layers=all_layers
+                )
+        return states.to(inputs_embeds.dtype)
 
     def combine(
         self,
@@ -216,7 +254,7 @@ class BertramModel(SlimPreTrainedModel):
         """
         num_words = len(num_contexts)
         word_indices = index_words(num_contexts, len(context_embeddings))
-        if self.config.context_weighting == "attentive":
+        if self.config.context_weighting != "uniform":
             weights = self.context_attention(context_embeddings, word_indices, num_words)
         else:
             weights = (1.0 / num_contexts[word_indices]).to(context_embeddings.dtype)
@@ -296,6 +334,7 @@ class BertramModel(SlimPreTrainedModel):
         attention_mask: torch.Tensor | None = None,
         mask_positions: torch.Tensor | None = None,
         num_contexts: torch.Tensor | None = None,
+        num_pieces: torch.Tensor | None = None,
         form_ids: torch.Tensor | None = None,
         form_embeddings: Any = None,
         context_embeddings: torch.Tensor | None = None,
@@ -311,7 +350,9 @@ class BertramModel(SlimPreTrainedModel):
             attention_mask: (C, T), padding on the right.
             mask_positions: (C,), where the word stands in each context.
             num_contexts: (W,), how many contexts each word has.
-            form_ids: (W, N), the words' n-grams or characters; not needed in mode context.
+            num_pieces: (C,), how many pieces stand before the mask of each context; in mode pieces only.
+            form_ids: (W, N), the words' n-grams or characters, in mode pieces the tokens of the word alone; not needed
+                in mode context.
             form_embeddings: (W, H), what `encode_forms` returned, in place of `form_ids`.
             context_embeddings: (C, hidden), what `encode_contexts` returned, in place of `input_ids` and what goes with
                 them. A frozen encoder need not run twice.
@@ -327,7 +368,7 @@ class BertramModel(SlimPreTrainedModel):
         if self.config.has_form and form_embeddings is None:
             if form_ids is None:
                 raise ValueError(f"Mode {self.config.mode!r} needs form_ids (W, N); use a processor with form=.")
-            form_embeddings = self.encode_forms(form_ids)
+            form_embeddings = self._encode_needed_forms(form_ids, num_contexts)
         if not self.config.has_form and (
             (input_ids is None and context_embeddings is None)
             or (num_contexts is not None and not is_compiling() and not num_contexts.all())
@@ -342,12 +383,16 @@ class BertramModel(SlimPreTrainedModel):
             elif context_embeddings is None:
                 if mask_positions is None or num_contexts is None:
                     raise ValueError("Contexts need mask_positions (C,) and num_contexts (W,) beside input_ids (C, T).")
+                if self.config.reads_pieces and num_pieces is None:
+                    raise ValueError('Mode "pieces" needs num_pieces (C,); use the processor saved with the model.')
                 if attention_mask is None:
                     attention_mask = torch.ones_like(input_ids)
                 per_context = None
                 if self.config.has_form:
                     per_context = form_embeddings[index_words(num_contexts, len(mask_positions))]
-                context_embeddings = self.encode_contexts(input_ids, attention_mask, mask_positions, per_context)
+                context_embeddings = self.encode_contexts(
+                    input_ids, attention_mask, mask_positions, per_context, num_pieces
+                )
             elif num_contexts is None:
                 raise ValueError("context_embeddings (C, hidden) need num_contexts (W,).")
             if self.config.look_alikes and (look_alike_ids is None or look_alike_kinds is None):

@@ -1,8 +1,9 @@
 """Words and contexts to tensors."""
 
+import copy
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, get_args
@@ -19,6 +20,7 @@ from .processing_context import (
     end_ids,
     is_uncased,
     tokenize_parts,
+    tokenize_plain,
     truncation_span,
 )
 from .processing_look_alikes import LOOK_ALIKES_NAME, LookAlikes
@@ -33,6 +35,9 @@ PREFIX_OF_MODE: dict[str, Prefix] = {"add": "colon", "add-quotes": "quotes"}
 RESERVED_TOKENS: dict[str, int] = {"none": 3, "colon": 5, "quotes": 7}
 SETTINGS = ("max_length", "prefix", "match", "separator")  # in processor_config.json
 WORD_NOT_FOUND = "word not found"
+AFTER_PIECES = "/"
+MIN_LENGTH_WITH_PIECES = 16
+LONE_SPACES = ("Ġ", "▁")  # the space before a word, as a token of its own
 
 
 @dataclass
@@ -41,7 +46,8 @@ class EncodedWord:
 
     Attributes:
         word: The word as given.
-        form_ids: Ids of its n-grams or characters; empty if the processor has no form vocabulary.
+        form_ids: Ids of its n-grams or characters or, with `pieces`, the tokens of the word alone; else empty.
+        pieces: Its own tokens, if the processor writes them.
         input_ids: Token ids of each used context, special tokens and prefix included.
         mask_positions: Where the word's (first) mask stands in each used context.
         used: Index of each used context among those given.
@@ -55,6 +61,7 @@ class EncodedWord:
 
     word: str
     form_ids: list[int]
+    pieces: list[int] = field(default_factory=list)
     input_ids: list[list[int]] = field(default_factory=list)
     mask_positions: list[int] = field(default_factory=list)
     used: list[int] = field(default_factory=list)
@@ -77,6 +84,8 @@ class BertramProcessor(ProcessorMixin):
             special tokens in the text act as such.
         separator: The symbol that ends the prefix.
         look_alikes: Known words that others may be misspellings of, for models whose configuration has `look_alikes`.
+        pieces: Whether the word's own tokens stand in its place and, at the first one, "/ [MASK]" behind them (mode
+            pieces).
 
     Example:
         >>> processor = BertramProcessor.from_encoder("bert-base-uncased", mode="context")
@@ -94,8 +103,9 @@ class BertramProcessor(ProcessorMixin):
         match: str = "word",
         separator: str = ":",
         look_alikes: LookAlikes | None = None,
+        pieces: bool = False,
     ) -> None:
-        check_settings(max_length=max_length, prefix=prefix, match=match, separator=separator)
+        check_settings(max_length=max_length, prefix=prefix, match=match, separator=separator, pieces=pieces)
         super().__init__(tokenizer)
         self.form = form
         self.max_length = max_length
@@ -103,6 +113,8 @@ class BertramProcessor(ProcessorMixin):
         self.match = match
         self.separator = separator
         self.look_alikes = look_alikes
+        self.pieces = pieces
+        self._pieces_of: Mapping[str, list[int]] = {}
         self._read_tokenizer()
 
     def _read_tokenizer(self) -> None:
@@ -124,6 +136,7 @@ class BertramProcessor(ProcessorMixin):
         else:
             self._head = [first]
         self._tail = [last]
+        self._after_pieces = [self._last_id(f" {AFTER_PIECES}"), self._mask_id] if self.pieces else []
         self.lower_case = self.match == "word" and is_uncased(tokenizer)
 
     @property
@@ -139,7 +152,8 @@ class BertramProcessor(ProcessorMixin):
     def _last_id(self, text: str) -> int:
         ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         if not ids or (ids[-1] == self.tokenizer.unk_token_id and self.match == "word"):
-            raise ValueError(f"The tokenizer has no token for {text.strip()!r}, which prefix {self.prefix!r} needs.")
+            needed_by = "pieces=True" if self.pieces else f"prefix {self.prefix!r}"
+            raise ValueError(f"The tokenizer has no token for {text.strip()!r}, which {needed_by} needs.")
         return ids[-1]
 
     @classmethod
@@ -157,16 +171,17 @@ class BertramProcessor(ProcessorMixin):
 
         Args:
             encoder: Name or path of the encoder, or its tokenizer.
-            mode: The model's mode; it decides the prefix.
+            mode: The model's mode; it decides the prefix, and whether the word's pieces are written.
             form_words: Word types from which the form vocabulary is built: every n-gram that occurs in at least four of
-                them. Needed by all modes but `"context"`.
+                them. Needed by all modes but `"context"` and `"pieces"`.
             form_encoder: The model's form encoder; it decides between n-grams and characters.
             match: How words are found.
             max_length: Longest input.
         """
         tokenizer = encoder if isinstance(encoder, PreTrainedTokenizerBase) else AutoTokenizer.from_pretrained(encoder)
-        processor = cls(tokenizer, max_length=max_length, prefix=PREFIX_OF_MODE.get(mode, "none"), match=match)
-        if mode != "context":
+        prefix = PREFIX_OF_MODE.get(mode, "none")
+        processor = cls(tokenizer, max_length=max_length, prefix=prefix, match=match, pieces=mode == "pieces")
+        if mode not in ("context", "pieces"):
             if form_words is None:
                 raise ValueError(f"Mode {mode!r} has a form part: give form_words, the words to take n-grams from.")
             processor.form = FormTokenizer.from_words(
@@ -202,16 +217,18 @@ class BertramProcessor(ProcessorMixin):
             )
         encoded: list[EncodedWord] = []
         parts: list[Parts] = []
+        pieces: list[list[int]] = []
         for word, word_contexts in zip(words, contexts, strict=True):
-            entry = EncodedWord(word, form_ids=self.encode_form(word))
+            entry = EncodedWord(word, self.encode_form(word), self.encode_pieces(word))
             for index, context_parts in enumerate(self.locate(word, word_contexts)):
                 if context_parts is None:
                     entry.dropped[index] = WORD_NOT_FOUND
                 else:
                     entry.used.append(index)
                     parts.append(context_parts)
+                    pieces.append(entry.pieces)
             encoded.append(entry)
-        rows = zip(*self.encode_located(parts), strict=True)
+        rows = zip(*self.encode_located(parts, pieces), strict=True)
         for entry in encoded:
             for input_ids, mask_position in islice(rows, len(entry.used)):
                 entry.input_ids.append(input_ids)
@@ -219,23 +236,72 @@ class BertramProcessor(ProcessorMixin):
         return encoded
 
     def encode_form(self, word: str) -> list[int]:
-        """Returns the ids of a word's n-grams or characters; none if the processor has no form vocabulary."""
+        """Returns the ids of a word's n-grams or characters or, if the processor writes pieces, the tokens of the word
+        alone; none if it does neither."""
+        if self.pieces:
+            return self.write_pieces(self.encode_pieces(word))[0]
         return [] if self.form is None else self.form([self.normalize_word(word)])[0]
 
-    def encode_located(self, located: Sequence[Parts]) -> tuple[list[list[int]], list[int]]:
+    def encode_pieces(self, word: str) -> list[int]:
+        """Returns a word's own tokens as they stand inside a text; none if the processor does not write them."""
+        if not self.pieces:
+            return []
+        if word in self._pieces_of:
+            return self._pieces_of[word]
+        (ids,) = tokenize_plain(self.tokenizer, [f" {self.normalize_word(word)}"])
+        tokens = self.tokenizer.convert_ids_to_tokens(ids)
+        ids = [i for i, token in zip(ids, tokens, strict=True) if token not in LONE_SPACES]
+        return ids[: self._max_tokens // 2 - 1] or [self.tokenizer.unk_token_id]
+
+    def with_pieces(self, pieces: Mapping[str, list[int]]) -> "BertramProcessor":
+        """Returns a processor that cuts some words otherwise than the tokenizer does: known ones as if they were
+        unknown, to see how well their embeddings are recovered. It shares all else with this one."""
+        changed = copy.copy(self)
+        changed._pieces_of = pieces
+        return changed
+
+    def encode_located(
+        self, located: Sequence[Parts], pieces: Sequence[list[int]] | None = None
+    ) -> tuple[list[list[int]], list[int]]:
         """Tokenises contexts that `locate` has cut, in one call, and truncates them.
+
+        Args:
+            located: The contexts.
+            pieces: For each context the pieces of its word, if the processor writes them.
 
         Returns:
             The token ids of each context, special tokens and prefix included, and the position of its first mask.
         """
-        input_ids: list[list[int]] = []
-        mask_positions: list[int] = []
-        for ids in tokenize_parts(located, self.tokenizer):
-            mask_index = ids.index(self._mask_id)
-            start, end = truncation_span(len(ids), mask_index, self._max_tokens)
-            input_ids.append(self._head + ids[start:end] + self._tail)
-            mask_positions.append(len(self._head) + mask_index - start)
-        return input_ids, mask_positions
+        tokens = tokenize_parts(located, self.tokenizer)
+        if self.pieces and pieces is not None:
+            tokens = list(map(self._insert_pieces, tokens, pieces))
+        rows = [self._frame(ids) for ids in tokens]
+        return [ids for ids, _ in rows], [position for _, position in rows]
+
+    def write_pieces(self, pieces: list[int], input_ids: list[int] | None = None) -> tuple[list[int], int]:
+        """Writes a word's pieces into a context that has masks in their place.
+
+        Args:
+            pieces: The word's tokens.
+            input_ids: Token ids of the context, special tokens included, as a processor without `pieces` makes them;
+                None for the word alone.
+
+        Returns:
+            The context's token ids, truncated anew, and the position of the mask.
+        """
+        inner = [self._mask_id] if input_ids is None else input_ids[len(self._head) : -len(self._tail)]
+        return self._frame(self._insert_pieces(inner, pieces))
+
+    def _insert_pieces(self, ids: list[int], pieces: list[int]) -> list[int]:
+        first = ids.index(self._mask_id)
+        rest = [token for i in ids[first + 1 :] for token in (pieces if i == self._mask_id else (i,))]
+        return [*ids[:first], *pieces, *self._after_pieces, *rest]
+
+    def _frame(self, ids: list[int]) -> tuple[list[int], int]:
+        """Truncates a context's tokens around the mask and puts what belongs before and after them."""
+        mask_index = ids.index(self._mask_id)
+        start, end = truncation_span(len(ids), mask_index, self._max_tokens)
+        return self._head + ids[start:end] + self._tail, len(self._head) + mask_index - start
 
     def locate(self, word: str, contexts: Sequence[str]) -> list[Parts | None]:
         """Cuts each context at the word: text to tokenise and mask ids in turn, or None if the word is not there.
@@ -270,8 +336,8 @@ class BertramProcessor(ProcessorMixin):
 
         Returns:
             Tensors for [`BertramModel`]: `form_ids` (W, N), `input_ids` and `attention_mask` (C, T),
-            `mask_positions` (C,) and `num_contexts` (W,); with look-alikes also `look_alike_ids` and `look_alike_kinds`
-            (W, K).
+            `mask_positions` (C,) and `num_contexts` (W,); with pieces also `num_pieces` (C,), with look-alikes
+            `look_alike_ids` and `look_alike_kinds` (W, K).
         """
         if isinstance(words, str):
             words, contexts = [words], None if contexts is None else [contexts]
@@ -285,11 +351,12 @@ class BertramProcessor(ProcessorMixin):
     def pad_words(self, encoded: Sequence[EncodedWord]) -> BatchFeature:
         """Pads encoded words on the right into one batch; see `__call__` for the tensors."""
         features: dict[str, torch.Tensor] = {}
-        if self.form is not None:
+        if self.has_form:
             features["form_ids"] = pad_rows([entry.form_ids for entry in encoded], NO_UNIT)
         rows = [ids for entry in encoded for ids in entry.input_ids]
         if rows:
-            features |= self.pad_contexts(rows, [p for entry in encoded for p in entry.mask_positions])
+            num_pieces = [len(entry.pieces) for entry in encoded for _ in entry.input_ids]
+            features |= self.pad_contexts(rows, [p for entry in encoded for p in entry.mask_positions], num_pieces)
         features["num_contexts"] = torch.tensor([len(entry.used) for entry in encoded])
         return BatchFeature(features | self.find_look_alikes([entry.word for entry in encoded]))
 
@@ -305,8 +372,16 @@ class BertramProcessor(ProcessorMixin):
         kinds[[word in self.look_alikes for word in words]] = 0
         return {"look_alike_ids": torch.from_numpy(token_ids), "look_alike_kinds": torch.from_numpy(kinds)}
 
-    def pad_contexts(self, input_ids: list[list[int]], mask_positions: list[int]) -> dict[str, torch.Tensor]:
-        """Pads C contexts on the right: `input_ids` and `attention_mask` (C, T), `mask_positions` (C,)."""
+    @property
+    def has_form(self) -> bool:
+        """Whether words have form ids."""
+        return self.form is not None or self.pieces
+
+    def pad_contexts(
+        self, input_ids: list[list[int]], mask_positions: list[int], num_pieces: list[int] | None = None
+    ) -> dict[str, torch.Tensor]:
+        """Pads C contexts on the right: `input_ids` and `attention_mask` (C, T), `mask_positions` (C,) and, if the
+        processor writes pieces, their numbers as `num_pieces` (C,)."""
         pad_id = self.tokenizer.pad_token_id or 0
         lengths = torch.tensor([len(row) for row in input_ids])
         padded = pad_rows(input_ids, pad_id)
@@ -314,16 +389,18 @@ class BertramProcessor(ProcessorMixin):
             "input_ids": padded,
             "attention_mask": (torch.arange(padded.shape[1]) < lengths[:, None]).long(),
             "mask_positions": torch.tensor(mask_positions),
-        }
+        } | ({"num_pieces": torch.tensor(num_pieces)} if self.pieces else {})
 
     @property
     def model_input_names(self) -> list[str]:
         names = ["form_ids", "input_ids", "attention_mask", "mask_positions", "num_contexts"]
+        names += ["num_pieces"] if self.pieces else []
         return names + (["look_alike_ids", "look_alike_kinds"] if self.look_alikes is not None else [])
 
     def to_dict(self) -> dict[str, Any]:
-        # The form vocabulary and the look-alikes have files of their own.
-        return {key: value for key, value in super().to_dict().items() if key not in ("form", "look_alikes")}
+        # The form vocabulary and the look-alikes have files of their own; most models read no pieces.
+        left_out = ("form", "look_alikes") if self.pieces else ("form", "look_alikes", "pieces")
+        return {key: value for key, value in super().to_dict().items() if key not in left_out}
 
     def save_pretrained(self, save_directory: str | os.PathLike, push_to_hub: bool = False, **kwargs: Any) -> list[str]:
         os.makedirs(save_directory, exist_ok=True)
@@ -354,7 +431,7 @@ class BertramProcessor(ProcessorMixin):
         settings_path = cached_file(pretrained_model_name_or_path, PROCESSOR_NAME, **hub_arguments)
         content = read_json_file(settings_path, required=SETTINGS)
         try:
-            check_settings(**{name: content[name] for name in SETTINGS})
+            check_settings(**{name: content[name] for name in SETTINGS}, pieces=content.get("pieces", False))
         except ValueError as error:
             raise ValueError(f"{settings_path} cannot be used: {error}") from error
         processor_dict, unused = super().get_processor_dict(pretrained_model_name_or_path, **kwargs)
@@ -371,7 +448,7 @@ class BertramProcessor(ProcessorMixin):
         return processor_dict, unused
 
 
-def check_settings(*, max_length: Any, prefix: Any, match: Any, separator: Any) -> None:
+def check_settings(*, max_length: Any, prefix: Any, match: Any, separator: Any, pieces: Any) -> None:
     """Raises a ValueError if a setting of a [`BertramProcessor`] cannot be used."""
     for name, value, choices in (("prefix", prefix, get_args(Prefix)), ("match", match, get_args(Match))):
         if value not in choices:
@@ -382,6 +459,11 @@ def check_settings(*, max_length: Any, prefix: Any, match: Any, separator: Any) 
         )
     if not isinstance(separator, str):
         raise ValueError(f"separator must be a string; got {separator!r}.")
+    if not isinstance(pieces, bool) or (pieces and (prefix != "none" or max_length < MIN_LENGTH_WITH_PIECES)):
+        raise ValueError(
+            f"pieces must be true or false and, if true, prefix 'none' and max_length at least "
+            f"{MIN_LENGTH_WITH_PIECES}; got {pieces!r}, {prefix!r} and {max_length}."
+        )
 
 
 def pad_rows(rows: Sequence[Sequence[int]], pad_id: int) -> torch.Tensor:

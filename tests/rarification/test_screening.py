@@ -10,9 +10,9 @@ from bertram_hf.rarification.screening import (
     SAFETY,
     ScreenedScores,
     Screening,
-    is_fast_at_bfloat16,
     log_odds,
 )
+from bertram_hf.utils.models import is_fast_at_bfloat16
 
 
 def draw_scores(number: int, *, seed: int = 0, noise: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -16,7 +16,8 @@ from bertram_hf.tokenization_form import FormTokenizer
 from bertram_hf.training.batches import WordCollator
 from bertram_hf.training.contexts import EncodedContexts
 from bertram_hf.training.features import cache_features
-from bertram_hf.training.recipe import StageSettings
+from bertram_hf.training.pieces import PieceCollator, PieceCuts, without_pieces
+from bertram_hf.training.recipe import PieceStageSettings, StageSettings
 from bertram_hf.training.trainer import heldout_batches
 
 NOUNS = re.findall(
@@ -119,15 +120,19 @@ def prepare_stage(folder, mode="context", *, cache=None, num_words=24, num_conte
     ]
     encoded = EncodedContexts.without_contexts(words)
     if mode != "form":
-        encoded = EncodedContexts.build(processor, contexts, Path(folder) / "tokens", show_progress=False)
+        masking = without_pieces(processor)
+        encoded = EncodedContexts.build(masking, contexts, Path(folder) / "tokens", show_progress=False)
+    cuts = PieceCuts(processor, words, hard_share=0.5) if mode == "pieces" else None
     features = None
     if cache is not None:
         features = cache_features(
-            model, processor, encoded, Path(folder) / "features", dtype=cache, show_progress=False
+            model, processor, encoded, Path(folder) / "features", dtype=cache, cuts=cuts, show_progress=False
         )
     vocabulary = encoder.get_input_embeddings().weight.detach()
     targets = vocabulary[tokenizer.convert_tokens_to_ids(words)]
     inputs = WordCollator(processor, encoded, targets, features)
+    if cuts is not None:
+        inputs = PieceCollator(processor, encoded, targets, features, cuts=cuts)
     return {
         "model": model,
         "processor": processor,
@@ -151,7 +156,8 @@ def small_stage(mode="context", *, trainer=None, **fields):
         "use_cpu": True,
         "disable_tqdm": True,
     }
-    return StageSettings(**{"words_per_batch": 8, "trainer": arguments | (trainer or {})} | sizes | fields)
+    settings = PieceStageSettings if mode == "pieces" else StageSettings
+    return settings(**{"words_per_batch": 8, "trainer": arguments | (trainer or {})} | sizes | fields)
 
 
 def _pairs(seed, number):

@@ -21,6 +21,7 @@ sys.path.insert(0, sys.argv[1])
 from support.tiny_training import prepare_stage, small_stage
 from bertram_hf.training.trainer import BertramTrainer
 from bertram_hf.training.stage import train_stage
+from training.test_stage import OPTIONS
 folder, last_step, mode = sys.argv[2], int(sys.argv[3]), sys.argv[4]
 
 def compute_loss(self, *args, compute=BertramTrainer.compute_loss, **kwargs):
@@ -29,9 +30,12 @@ def compute_loss(self, *args, compute=BertramTrainer.compute_loss, **kwargs):
     return compute(self, *args, **kwargs)
 
 BertramTrainer.compute_loss = compute_loss
-stage = prepare_stage(folder, mode, cache=None if mode == "form" else "float32")
+stage = prepare_stage(folder, mode, **OPTIONS[mode])
 train_stage(**stage, settings=small_stage(mode), folder=folder + "/stage", fingerprint="a")
 """
+
+# Of the stages that are killed: one with cached features, one without contexts, and one that trains the encoder.
+OPTIONS = {"shallow": {"cache": "float32"}, "form": {}, "pieces": {"freeze_encoder": False, "context_layers": "all"}}
 
 
 def run(tmp_path, stage, settings, *, fingerprint="a", name="stage"):
@@ -41,7 +45,8 @@ def run(tmp_path, stage, settings, *, fingerprint="a", name="stage"):
 
 
 def own_weights(model):
-    return {name: value.clone() for name, value in model.state_dict().items() if not name.startswith("encoder.")}
+    frozen = "encoder." if model.config.freeze_encoder else "encoder.embeddings.word_embeddings."
+    return {name: value.clone() for name, value in model.state_dict().items() if not name.startswith(frozen)}
 
 
 def assert_equal_weights(left, right):
@@ -54,7 +59,7 @@ def losses(record):
     return [entry[key] for entry in record["history"] for key in ("loss", "eval_loss", "eval_mrr_4") if key in entry]
 
 
-@pytest.mark.parametrize(("mode", "freeze_form"), [("context", False), ("add", True)])
+@pytest.mark.parametrize(("mode", "freeze_form"), [("context", False), ("add", True), ("pieces", True)])
 def test_training_with_and_without_cache_is_the_same(tmp_path, mode, freeze_form):
     records = []
     for cache in (None, "float32"):
@@ -65,10 +70,9 @@ def test_training_with_and_without_cache_is_the_same(tmp_path, mode, freeze_form
     assert losses(records[0])[0] > losses(records[0])[-3]
 
 
-@pytest.mark.parametrize("mode", ["shallow", "form"])
+@pytest.mark.parametrize("mode", OPTIONS)
 def test_killed_training_goes_on_to_bit_equal_weights(tmp_path, mode):
-    cache = None if mode == "form" else "float32"
-    once, record = run(tmp_path / "once", prepare_stage(tmp_path / "once", mode, cache=cache), small_stage(mode))
+    once, record = run(tmp_path / "once", prepare_stage(tmp_path / "once", mode, **OPTIONS[mode]), small_stage(mode))
     killed = tmp_path / "killed"
     # Before the first checkpoint; and in the second epoch, after it.
     for last_step, checkpoints in ((3, []), (8, ["checkpoint-5"])):
@@ -81,7 +85,7 @@ def test_killed_training_goes_on_to_bit_equal_weights(tmp_path, mode):
     (killed / "stage" / "checkpoint-10").mkdir()  # of which a kill left nothing else
     assert read_record(killed / "stage") == {"fingerprint": "a"}
 
-    resumed, resumed_record = run(killed, prepare_stage(killed, mode, cache=cache), small_stage(mode))
+    resumed, resumed_record = run(killed, prepare_stage(killed, mode, **OPTIONS[mode]), small_stage(mode))
     assert_equal_weights(resumed, once)
     assert losses(resumed_record) == losses(record)
     assert resumed_record["steps"] == record["steps"] == 12

@@ -1,0 +1,40 @@
+"""Mode pieces, written down naively: one word, one context, one layer at a time, no padding."""
+
+import torch
+
+
+def induce(model, processor, word, contexts):
+    """Returns the vector of a word whose contexts have the form (text before it, text after it)."""
+    readings = [read(model, processor, word, *context) for context in contexts or [("", "")]]
+    if model.config.context_weighting == "scored":
+        scores = torch.stack([model.context_attention.score.weight[0] @ reading for reading in readings])
+        weights = torch.exp(scores) / torch.exp(scores).sum()
+    else:
+        weights = torch.full((len(readings),), 1 / len(readings))
+    pooled = sum(weight * reading for weight, reading in zip(weights, readings, strict=True))
+    return model.output_map.weight @ pooled + model.output_map.bias
+
+
+def read(model, processor, word, before, after):
+    """Reads "[CLS] before pieces / [MASK] after [SEP]"."""
+    tokenizer = processor.tokenizer
+    encode = lambda text: tokenizer(text, add_special_tokens=False)["input_ids"]  # noqa: E731
+    ends = tokenizer("")["input_ids"]
+    space = tokenizer.convert_tokens_to_ids("Ġ")  # a token of its own in a small vocabulary
+    pieces = [piece for piece in encode(f" {word}") if piece != space]
+    left = [ends[0], *encode(before)]
+    ids = [*left, *pieces, encode(" /")[-1], tokenizer.mask_token_id, *encode(after), ends[-1]]
+    states = model.encoder(torch.tensor([ids]), output_hidden_states=True).hidden_states[1:]
+    if model.config.context_layers == "last":
+        states = states[-1:]
+    table = model.get_input_embeddings().weight
+    first, number = len(left), len(pieces)
+    return torch.cat(
+        [
+            *(layer[0, first + number + 1] for layer in states),
+            *(layer[0, first : first + number].mean(dim=0) for layer in states),
+            torch.stack([table[piece] for piece in pieces]).mean(dim=0),
+            table[pieces[0]],
+            table[pieces[-1]],
+        ]
+    )
