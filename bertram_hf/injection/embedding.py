@@ -74,5 +74,6 @@ def _ignore_labels(
     """Changes what a model is called with: labels for tokens that are injected words cannot be predicted."""
     labels, input_ids = kwargs.get("labels"), args[0] if args else kwargs.get("input_ids")
     if labels is not None and input_ids is not None and labels.shape == input_ids.shape:
-        kwargs = kwargs | {"labels": ignore_injected_labels(labels, model.get_input_embeddings().first_id)}
+        # Not `kwargs | ...`: PyTorch 2.7 cannot compile that.
+        kwargs = {**kwargs, "labels": ignore_injected_labels(labels, model.get_input_embeddings().first_id)}
     return args, kwargs

@@ -151,7 +151,8 @@ class HubRequest(BaseHTTPRequestHandler):
             elif line["key"] == "lfsFile":
                 files[line["value"]["path"]] = self.server.blobs[line["value"]["oid"]]
         head = self.server.head(repo)
-        self.answer({"commitUrl": f"{self.server.endpoint}/{repo}/commit/{head}", "commitOid": head})
+        url = f"{self.server.endpoint}/{repo.partition('@')[0]}/commit/{head}"  # of the repository, not of the branch
+        self.answer({"commitUrl": url, "commitOid": head})
 
     def info(self, repo: str) -> None:
         siblings = [{"rfilename": path} for path in self.server.repos[repo]]
