@@ -43,7 +43,7 @@ from bertram_hf.modeling_context import build_encoder
 from bertram_hf.tokenization_form import FormTokenizer
 from bertram_hf.training.batches import OCCURRENCES_PER_REPETITION, WordBatches, WordCollator, count_repetitions
 from bertram_hf.training.contexts import EncodedContexts
-from bertram_hf.training.features import cache_features
+from bertram_hf.training.inputs import cache_features
 from bertram_hf.training.recipe import PAPER_CONTEXT_STAGE, PAPER_FORM_STAGE, StageSettings
 from bertram_hf.training.stage import read_record, train_stage
 

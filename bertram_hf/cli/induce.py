@@ -148,37 +148,12 @@ def read_contexts(path: str) -> tuple[dict[str, list[str]], dict[str, list[str]]
     elif path.endswith(".txt") and not read_utf8(path).lstrip().startswith("{"):
         contexts = {word: [] for word in read_word_file(path)}
     else:
-        for number, line in enumerate(read_utf8(path).split("\n"), start=1):
-            if line.strip():
-                word, texts, about = _read_line(line, f"Line {number} of {path}")
-                contexts.setdefault(word, []).extend(texts)
-                definitions.setdefault(word, []).extend(about)
+        from ..induction.word_lines import read_word_lines
+
+        contexts, definitions = read_word_lines(path)
     if not contexts:
         raise ValueError(f"Expected words with contexts in {path}; there are none.")
     return contexts, definitions
-
-
-def _read_line(line: str, where: str) -> tuple[str, list[str], list[str]]:
-    """Reads a word, its contexts and its definitions from a line of JSON."""
-    expected = 'must look like {"word": "kumquat", "contexts": ["..."]}'
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{where} {expected}; it is no JSON: {error}.") from error
-    if not isinstance(entry, dict):
-        raise ValueError(f"{where} {expected}; got {entry!r:.80}.")
-    if "definitions" in entry:
-        entry.setdefault("contexts", [])
-    missing = [key for key in ("word", "contexts") if key not in entry]
-    if missing:
-        raise ValueError(f"{where} {expected}; there is no {' and no '.join(missing)}, only {', '.join(entry)}.")
-    word, texts, definitions = entry["word"], entry["contexts"], entry.get("definitions", [])
-    if not isinstance(word, str):
-        raise ValueError(f"{where} {expected}; word must be a text; got {word!r:.80}.")
-    for key, value in (("contexts", texts), ("definitions", definitions)):
-        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-            raise ValueError(f"{where} {expected}; {key} must be a list of texts; got {value!r:.80}.")
-    return word, texts, definitions
 
 
 def join_others() -> Any:

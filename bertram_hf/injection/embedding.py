@@ -33,13 +33,20 @@ class InjectedEmbedding(nn.Embedding):
         self.first_id = first_id
         self.trainable = trainable
         self.vectors: Any = embedding.weight.new_empty(0, embedding.embedding_dim)
+        self.is_beside = torch.empty(0, dtype=torch.bool, device=embedding.weight.device)
         model.set_input_embeddings(self)
         self.label_hook = model.register_forward_pre_hook(_ignore_labels, with_kwargs=True)
 
-    def append(self, vectors: torch.Tensor) -> None:
-        """Adds rows (rows, H) to the second table, on the device and in the dtype of the first."""
+    def append(self, vectors: torch.Tensor, is_beside: torch.Tensor) -> None:
+        """Adds rows (rows, H) to the second table, on the device and in the dtype of the first.
+
+        Args:
+            vectors: The rows.
+            is_beside: (rows,), whether each stands beside the pieces of its word, not in place of them.
+        """
         if len(vectors) == 0:
             return
+        self.is_beside = torch.cat([self.is_beside, is_beside.to(self.is_beside.device)])
         joined = torch.cat([self.vectors.detach(), vectors.detach().to(self.weight)])
         self.vectors = nn.Parameter(joined) if self.trainable else joined
 
@@ -55,7 +62,20 @@ class InjectedEmbedding(nn.Embedding):
         super()._apply(fn, recurse)
         if not self.trainable:
             self.vectors = fn(self.vectors)
+        self.is_beside = fn(self.is_beside)
         return self
+
+    def find_added(self, input_ids: torch.Tensor, slash_id: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns where the slashes and the vectors stand that were added to words (..., T), each as booleans."""
+        rows = input_ids - self.first_id
+        is_added = rows >= 0
+        if len(self.is_beside):
+            is_added = is_added & self.is_beside[rows.clamp(min=0)]
+        is_slash = torch.zeros_like(is_added)
+        is_slash[..., :-1] = is_added[..., 1:] & (input_ids[..., :-1] == slash_id)
+        is_vector = torch.zeros_like(is_added)
+        is_vector[..., 1:] = is_slash[..., :-1]  # not one that stands alone, as its pieces were too many
+        return is_slash, is_vector
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
         """Maps ids (..., T) to embeddings (..., T, H)."""

@@ -161,6 +161,29 @@ class BertramEmbeddingInjector(PreTrainedModel):
         }
         return self.model(**{name: value for name, value in given.items() if value is not None}, **kwargs)
 
+    def pooling_mask(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None) -> torch.Tensor:
+        """Returns the mask with which a mean over `last_hidden_state` is to be taken.
+
+        A slash and a vector that were added to a word act on the other tokens through attention. In a mean they would
+        take a share of their own, and a word with a vector would count more than others.
+
+        Args:
+            input_ids: (..., T), from `injector.tokenizer`.
+            attention_mask: (..., T); all tokens count if it is not given.
+
+        Returns:
+            (..., T), the attention mask without added slashes and vectors.
+
+        Example:
+            >>> batch = injector.tokenizer(["A kumquat."], return_tensors="pt")
+            >>> mask = injector.pooling_mask(batch["input_ids"], batch["attention_mask"])
+            >>> mask.sum() < batch["attention_mask"].sum()
+            tensor(True)
+        """
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        is_slash, is_vector = self.table.find_added(input_ids, self.backend.slash[0])
+        return mask.masked_fill(is_slash | is_vector, 0)
+
     def add(self, vectors: WordVectors | Mapping[str, torch.Tensor], name: str) -> None:
         """Adds a pack of vectors, or swaps the pack of this name. A word of several packs has the vector added last.
 
@@ -178,9 +201,11 @@ class BertramEmbeddingInjector(PreTrainedModel):
         self._add_checked(pack, name)
 
     def _add_checked(self, pack: WordVectors, name: str) -> None:
-        self.packs[name] = self.backend.add_words(pack.words, pack.misspellings())
+        misspellings = pack.misspellings()
+        self.packs[name] = self.backend.add_words(pack.words, misspellings)
         self._details[name] = {detail: getattr(pack, detail) for detail in ("encoder", *DETAILS)}
-        self.table.append(pack.embeddings)
+        is_beside = [self.mode == "slash" or (self.mode == "auto" and word not in misspellings) for word in pack.words]
+        self.table.append(pack.embeddings, torch.tensor(is_beside))
 
     def remove_pack(self, name: str) -> None:
         """Takes a pack away; words that an earlier pack has too get its vector again.

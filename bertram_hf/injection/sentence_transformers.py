@@ -28,6 +28,14 @@ class InjectedTransformer(Transformer):
         """The injector, for packs of words: `add`, `remove_pack`, `pack`, `disabled`."""
         return self._injector[0]
 
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Runs the encoder, and hands `Pooling` a mask without the slashes and vectors that were added to words."""
+        features = super().forward(features, **kwargs)
+        if "input_ids" in features and "attention_mask" in features:
+            mask = self.injector.pooling_mask(features["input_ids"], features["attention_mask"])
+            features["attention_mask"] = mask
+        return features
+
     def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
         """Saves encoder and tokenizer as without an injector, and beside them its packs and settings."""
         self.injector.save_pretrained(output_path, safe_serialization=safe_serialization)

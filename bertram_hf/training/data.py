@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..approximation.approximate import approximate_vectors
 from ..corpus.build import check_case
 from ..corpus.contexts import CorpusContexts, build_source
+from ..induction.word_lines import read_word_lines
 from ..induction.word_vectors import WordVectors
 from ..modeling_slim import embedding_fingerprint
 from ..processing_context import is_uncased
 from ..utils.files import read_word_file
 from ..words.families import drop_families, split_by_family, word_family
 from ..words.pieces import PieceReader, vocabulary_words
-from ..words.splitting import normalize_spelling
+from ..words.splitting import normalize_spelling, split_words
 from .recipe import Recipe
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,8 @@ class TrainingData:
         heldout_contexts: Where the contexts of these come from.
         targets: The target vectors of all of them.
         num_approximated: How many training words have approximated targets.
+        definitions: The definitions of training words and of `defined`.
+        defined: Words of several pieces that have definitions and no target.
     """
 
     contexts: CorpusContexts
@@ -45,6 +48,8 @@ class TrainingData:
     heldout_contexts: CorpusContexts
     targets: WordVectors
     num_approximated: int
+    definitions: dict[str, list[str]] = field(default_factory=dict)
+    defined: list[str] = field(default_factory=list)
 
 
 def prepare_data(
@@ -90,6 +95,9 @@ def prepare_data(
     split = split_by_family(train_words, recipe.heldout.development_share, seed=recipe.seed)
     check_no_leak(split.train, [*split.heldout, *heldout, *excluded])
     in_training = set(split.train)
+    definitions = read_definitions(recipe.definitions, lower_case, [*split.heldout, *heldout, *excluded])
+    unknown = [word for word in definitions if word not in in_training]
+    pieces = reader.split(unknown) if unknown else []
     return TrainingData(
         contexts,
         split.train,
@@ -98,7 +106,24 @@ def prepare_data(
         heldout_contexts,
         WordVectors([*single, *known, *several], vectors, fingerprint),
         num_approximated=sum(word in in_training for word in several),
+        definitions=definitions,
+        defined=[word for word, ids in zip(unknown, pieces, strict=True) if len(ids) > 1],
     )
+
+
+def read_definitions(path: str | None, lower_case: bool, excluded: Sequence[str]) -> dict[str, list[str]]:
+    """Reads the definitions of words whose families are not excluded; none if there is no file."""
+    definitions: dict[str, list[str]] = {}
+    if path is None:
+        return definitions
+    families = {word_family(word) for word in excluded}
+    for spelling, texts in read_word_lines(path)[1].items():
+        word = normalize_spelling(spelling, lower_case)
+        family = word_family(word)
+        if family not in families:
+            told = [text for text in texts if family not in map(word_family, split_words(text))]
+            definitions.setdefault(word, []).extend(told)
+    return {word: texts for word, texts in definitions.items() if texts}
 
 
 def build_contexts(

@@ -1,9 +1,10 @@
-"""The mimicking objective: how far induced vectors are from the true ones."""
+"""What training minimises: how far induced vectors are from the true ones, and from what their words mean."""
 
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
-from ..utils.models import unit_rows
+from ..utils.models import mean_over_tokens, unit_rows
 from .recipe import LossSettings
 
 
@@ -42,3 +43,42 @@ class MimickingLoss:
             contrast = scores.logsumexp(dim=-1) - cosines / weights.temperature
             loss = loss + weights.contrastive * contrast.mean()
         return loss
+
+
+class MeaningLoss:
+    """The frozen encoder must find a word's definition among those of the batch by the word's vector.
+
+    Args:
+        encoder: The original encoder, which the vectors are for; it is not changed.
+        mask_id: The token that stands for a vector.
+        temperature: Cosines are divided by it.
+        dtype: Half precision in which the encoder is run; None for its own.
+    """
+
+    def __init__(
+        self, encoder: PreTrainedModel, mask_id: int, *, temperature: float = 0.05, dtype: torch.dtype | None = None
+    ) -> None:
+        self.encoder, self.mask_id, self.temperature, self.dtype = encoder, mask_id, temperature, dtype
+
+    def __call__(
+        self,
+        vectors: torch.Tensor,
+        meaning_ids: torch.Tensor,
+        meaning_mask: torch.Tensor,
+        definition_ids: torch.Tensor,
+        definition_mask: torch.Tensor,
+    ) -> torch.Tensor:
+        """Returns the cross-entropy of finding the definitions (M, T) of words with these vectors (M, H)."""
+        table = self.encoder.get_input_embeddings()
+        with torch.no_grad():
+            definitions = self._embed(table(definition_ids), definition_mask)
+        is_vector = (meaning_ids == self.mask_id)[..., None]
+        inputs = torch.where(is_vector, vectors[:, None].to(table.weight.dtype), table(meaning_ids))
+        scores = self._embed(inputs, meaning_mask) @ definitions.T / self.temperature
+        return nn.functional.cross_entropy(scores, torch.arange(len(scores), device=scores.device))
+
+    def _embed(self, inputs_embeds: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Returns unit vectors (M, H): the mean of the last layer over the tokens."""
+        with torch.autocast(inputs_embeds.device.type, self.dtype or torch.bfloat16, enabled=self.dtype is not None):
+            states = self.encoder(inputs_embeds=inputs_embeds, attention_mask=mask).last_hidden_state
+        return nn.functional.normalize(mean_over_tokens(states.float(), mask), dim=-1)

@@ -1,4 +1,4 @@
-"""Training words of mode pieces: how they are cut, and their inputs."""
+"""Training words of mode pieces: how they are cut, what they mean, and their inputs."""
 
 import copy
 import logging
@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from ..processing_bertram import BertramProcessor, pad_rows
+from ..processing_context import tokenize_plain
 from ..tokenization_form import NO_UNIT
 from ..utils.hashing import fingerprint
 from ..words.unknown import UnknownSplitter
@@ -15,6 +16,7 @@ from .batches import WordCollator, read_features
 from .contexts import EncodedContexts
 
 logger = logging.getLogger(__name__)
+SLASH_SHARE = 0.3  # of texts with the word's pieces and a slash before its vector
 
 
 class PieceCuts:
@@ -95,11 +97,73 @@ class PieceCuts:
         return [ids for ids, _ in written], [position for _, position in written], list(map(len, pieces))
 
 
+class Meanings:
+    """The tokenised definitions of words, and draws among them.
+
+    Args:
+        processor: A processor that writes pieces.
+        contexts: The words' contexts, of which the last ones of each word are its definitions.
+        definitions: For each word its definitions, in their order.
+        seed: Seed of the draws.
+    """
+
+    def __init__(
+        self,
+        processor: BertramProcessor,
+        contexts: EncodedContexts,
+        definitions: Sequence[Sequence[str]],
+        *,
+        seed: int = 0,
+    ) -> None:
+        self.processor, self.seed = processor, seed
+        flat = tokenize_plain(processor.tokenizer, [text for texts in definitions for text in texts])
+        self._ids = [processor.frame(ids) for ids in flat]
+        ends = np.cumsum([0, *map(len, definitions)])
+        self._spans = list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
+        self._first_rows = contexts.offsets[1:] - np.diff(ends)  # of each word's definitions among its contexts
+
+    def draw(
+        self, words: np.ndarray, rows: np.ndarray, num_contexts: np.ndarray, pieces: Sequence[list[int]]
+    ) -> dict[str, torch.Tensor]:
+        """Draws for each word (W,) a definition that is not among its contexts' rows (C,), where there is one.
+
+        Returns:
+            `meaning_words` (M,), which words have one; the definitions as `definition_ids` and `definition_mask`
+            (M, T); and texts in which the mask stands for the word's vector, as `meaning_ids` and `meaning_mask`. Some
+            are the vector alone, some have the word's pieces and a slash before it. Nothing if no word has one.
+        """
+        generator = np.random.default_rng([self.seed, len(words), int(words.sum()), int(rows.sum())])
+        ends = np.cumsum(num_contexts)
+        chosen: list[int] = []
+        definitions: list[list[int]] = []
+        texts: list[list[int]] = []
+        for index, (word, draw, form) in enumerate(
+            zip(words, generator.random(len(words)), generator.random(len(words)) < SLASH_SHARE, strict=True)
+        ):
+            start, end = self._spans[word]
+            own = rows[ends[index] - num_contexts[index] : ends[index]]
+            read = set((own - self._first_rows[word]).tolist())
+            free = [number for number in range(end - start) if number not in read]
+            if free:
+                chosen.append(index)
+                definitions.append(self._ids[start + free[int(draw * len(free))]])
+                mask = [self.processor.tokenizer.mask_token_id]
+                texts.append(self.processor.write_pieces(pieces[index])[0] if form else self.processor.frame(mask))
+        if not chosen:
+            return {}
+        batch = {"meaning_words": torch.tensor(chosen)}
+        for name, padded in (("definition", definitions), ("meaning", texts)):
+            features = self.processor.pad_texts(padded)
+            batch |= {f"{name}_ids": features["input_ids"], f"{name}_mask": features["attention_mask"]}
+        return batch
+
+
 class PieceCollator(WordCollator):
     """Makes inputs of mode pieces from contexts that have masks in place of the word.
 
     Args:
         cuts: The cuts of the words, in the order of `contexts.words`.
+        meanings: Their definitions, if these are to be found by the vectors.
 
     The other arguments are those of [`WordCollator`].
     """
@@ -112,9 +176,10 @@ class PieceCollator(WordCollator):
         features: np.ndarray | None = None,
         *,
         cuts: PieceCuts,
+        meanings: Meanings | None = None,
     ) -> None:
         super().__init__(processor, contexts, targets, features)
-        self.cuts = cuts
+        self.cuts, self.meanings = cuts, meanings
 
     def __call__(self, words: np.ndarray, rows: np.ndarray, num_contexts: np.ndarray) -> dict[str, torch.Tensor]:
         pieces = self.cuts.draw(words, rows)
@@ -123,6 +188,8 @@ class PieceCollator(WordCollator):
             "form_ids": pad_rows([self.processor.write_pieces(cut)[0] for cut in pieces], NO_UNIT),
             "num_contexts": torch.from_numpy(num_contexts),
         }
+        if self.meanings is not None:
+            inputs |= self.meanings.draw(words, rows, num_contexts, pieces)
         if len(rows) == 0:
             return inputs
         if self.features is not None:

@@ -88,6 +88,8 @@ class PieceStageSettings(StageSettings):
             others only without their own.
         bare_share: So many words of a batch come without a context.
         ridge_words: The ridge regression is made on at most so many words, as the encoder has to read them.
+        meaning: Weight of [`MeaningLoss`], for words that have definitions; those of several pieces need no target for
+            it.
     """
 
     freeze_encoder: bool = True
@@ -95,6 +97,7 @@ class PieceStageSettings(StageSettings):
     hard_share: float = 0.6
     bare_share: float = 0.1
     ridge_words: int = 4000
+    meaning: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("hard_share", "bare_share"):
@@ -146,6 +149,7 @@ PIECE_STAGE = PieceStageSettings(
     min_contexts=1,
     max_contexts=16,
     loss=LossSettings(mse=0.0, contrastive=1.0),
+    meaning=0.3,
     ridge=1000.0,
     freeze_encoder=False,
     trainer={
@@ -229,6 +233,8 @@ class Recipe:
         combined: The third stage.
         combined_for: Fields of the third stage that differ for a preset.
         pieces: The only stage of `bertram-pieces`.
+        definitions: For `bertram-pieces`: a file of JSON lines with `word` and `definitions`. They serve as contexts
+            and for `pieces.meaning`. A definition that holds a word of the same family is left out.
         form_folds: If given, so many more form parts are trained, each without one share of the word families, and a
             third stage with a frozen form part sees each word's form vector from the part that has not seen its family.
             A form part knows its own training words far too well: a third stage that sees these vectors trusts the
@@ -264,6 +270,7 @@ class Recipe:
     combined: StageSettings = PAPER_COMBINED_STAGE
     combined_for: dict[str, dict[str, Any]] = field(default_factory=dict)
     pieces: PieceStageSettings = PIECE_STAGE
+    definitions: str | None = None
     form_folds: int = 0
     look_alikes: LookAlikeSettings | None = None
     features: str | None = None

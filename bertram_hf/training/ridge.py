@@ -38,14 +38,15 @@ def start_from_ridge(
         seed: Seed of these draws.
     """
     generator = np.random.default_rng(seed)
-    num_words = len(inputs.contexts.words)
-    chosen = np.arange(num_words) if max_words is None else generator.permutation(num_words)[:max_words]
+    chosen = np.flatnonzero(inputs.targets.isfinite().all(dim=1).numpy())
+    if max_words is not None:
+        chosen = generator.permutation(chosen)[:max_words]
     blocks = np.array_split(chosen, -(-len(chosen) // WORDS_PER_BLOCK))
 
     def draw(words: np.ndarray) -> list[tuple[torch.Tensor, torch.Tensor]]:
         return [_mean_inputs(model, inputs, words, min_contexts, max_contexts, generator) for _ in range(NUM_DRAWS)]
 
-    sample = torch.cat([block[0] for block in draw(generator.permutation(num_words)[:WORDS_PER_BLOCK])])
+    sample = torch.cat([block[0] for block in draw(generator.permutation(chosen)[:WORDS_PER_BLOCK])])
     mean, scale = sample.mean(dim=0), sample.std(dim=0)
     has_second_map = model.config.second_map
     has_bias = model.output_map.bias is not None

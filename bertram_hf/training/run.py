@@ -1,5 +1,6 @@
 """The three stages of training (Section 3.3 of the paper), from a recipe to finished models."""
 
+import copy
 import hashlib
 import json
 import logging
@@ -30,6 +31,7 @@ from .data import TrainingData, prepare_data
 from .fusion import NETWORK_FIELDS, context_part, form_part, fuse, replace_fields
 from .inputs import prepare_inputs
 from .look_alikes import FITTING_VERSION, fit_look_alikes
+from .losses import MeaningLoss
 from .pieces import PieceCollator
 from .recipe import LookAlikeSettings, Recipe, StageSettings
 from .record import SystemWriter
@@ -191,6 +193,15 @@ class TrainingRun:
             return model
         return self.train_look_alikes(model, processor, makers[0], folder, self.recipe.look_alikes)
 
+    def meaning_loss(self, dtype: torch.dtype | None) -> MeaningLoss | None:
+        """Returns the loss through the original encoder; None if no word has a definition."""
+        if not self.data.definitions:
+            return None
+        encoder = copy.deepcopy(self.encoder).requires_grad_(False)
+        if self.process.device.type == "cpu":
+            encoder.set_attn_implementation("eager")  # twice as fast, where texts are short and gradients are wanted
+        return MeaningLoss(encoder, self.tokenizer.mask_token_id, dtype=dtype)
+
     def train_look_alikes(
         self,
         model: BertramModel,
@@ -308,6 +319,7 @@ class TrainingRun:
             fingerprint=made_from,
             vocabulary=self.vocabulary,
             heldout=heldout,
+            meaning_loss=self.meaning_loss(model.encoder_dtype) if isinstance(makers[0], PieceCollator) else None,
             seed=recipe.seed,
         )
 
@@ -329,6 +341,8 @@ class TrainingRun:
             digest.update(json.dumps(part, sort_keys=True, default=str).encode())
         for tensor in (makers[0].targets, makers[0].form_embeddings):
             digest.update(b"" if tensor is None else tensor.numpy().tobytes())
+        if self.data.definitions and isinstance(makers[0], PieceCollator):
+            digest.update(json.dumps([self.data.definitions.get(word) for word in makers[0].contexts.words]).encode())
         if isinstance(makers[0], PieceCollator):
             digest.update(makers[0].cuts.key.encode())
         digest.update(count_repetitions(occurrences, settings.max_repetitions).astype(np.int64).tobytes())

@@ -36,6 +36,17 @@ def unit_rows(vectors: torch.Tensor) -> torch.Tensor:
     return nn.functional.normalize(vectors, dim=-1)
 
 
+def mean_over_tokens(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Returns the mean (N, H) of states (N, T, H) over the tokens that a mask (N, T) keeps.
+
+    Example:
+        >>> mean_over_tokens(torch.tensor([[[1.0], [3.0], [9.0]]]), torch.tensor([[1, 1, 0]]))
+        tensor([[2.]])
+    """
+    weights = mask.to(states.dtype)
+    return torch.einsum("nt,nth->nh", weights, states) / weights.sum(dim=1, keepdim=True)
+
+
 def is_fast_at_bfloat16(device: torch.device) -> bool:
     """Whether a device multiplies faster in bfloat16 than in single precision."""
     if device.type == "cuda":

@@ -29,7 +29,7 @@ class UnknownSplitter:
     Example:
         >>> splitter = UnknownSplitter(tokenizer)
         >>> [splitter.reader.read(piece) for piece in splitter.split("fruit", hard=True)]
-        ['fr', '·uit']
+        ['f', '·r', '·u', '·i', '·t']
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:

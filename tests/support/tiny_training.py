@@ -15,7 +15,7 @@ from bertram_hf import BertramModel, BertramProcessor, induce_vectors
 from bertram_hf.tokenization_form import FormTokenizer
 from bertram_hf.training.batches import WordCollator
 from bertram_hf.training.contexts import EncodedContexts
-from bertram_hf.training.features import cache_features
+from bertram_hf.training.inputs import cache_features
 from bertram_hf.training.pieces import PieceCollator, PieceCuts, without_pieces
 from bertram_hf.training.recipe import PieceStageSettings, StageSettings
 from bertram_hf.training.trainer import heldout_batches

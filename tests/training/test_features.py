@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from bertram_hf.training import features as feature_cache
+from bertram_hf.training import inputs as feature_cache
 from bertram_hf.training.contexts import EncodedContexts
-from bertram_hf.training.features import cache_features
+from bertram_hf.training.inputs import cache_features
 
 CONTEXTS = [
     ("kumquat", ["she peeled a kumquat", "the kumquat tree near the old river", "an old kumquat"]),

@@ -1,5 +1,7 @@
 """Training of mode pieces."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -18,8 +20,11 @@ from transformers import AutoModel, AutoProcessor
 from bertram_hf.evaluation.recovery import hide_words
 from bertram_hf.training import Recipe, train_recipe
 from bertram_hf.training.batches import WordBatches
-from bertram_hf.training.pieces import PieceCuts
+from bertram_hf.training.contexts import EncodedContexts
+from bertram_hf.training.losses import MeaningLoss
+from bertram_hf.training.pieces import Meanings, PieceCuts, without_pieces
 from bertram_hf.training.recipe import PieceStageSettings
+from bertram_hf.training.run import TrainingRun
 from bertram_hf.words import PieceReader
 
 STAGE = {
@@ -137,3 +142,82 @@ def test_some_words_come_without_contexts(tmp_path):
 def test_shares_are_checked(name):
     with pytest.raises(ValueError, match=rf"{name} must lie in \[0, 1\]"):
         PieceStageSettings(**{name: 1.5})
+
+
+@pytest.fixture
+def definitions_file(tmp_path):
+    """Definitions of training words, of one with no target, of a held-out word, and one that tells its own word."""
+    definitions = {
+        "river": ["water near a valley", "a long cold water"],
+        "kumquat": ["a small fruit", "a fruit near the lemon"],
+        "lemon": ["a sour fruit"],
+        "bridges": ["many a bridge"],
+    }
+    path = tmp_path / "definitions.jsonl"
+    lines = [json.dumps({"word": word, "definitions": texts}) for word, texts in definitions.items()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def test_definitions_are_read_and_trained_for(tmp_path, encoder_folder, definitions_file, monkeypatch):
+    losses = []
+    compute = MeaningLoss.__call__
+    monkeypatch.setattr(MeaningLoss, "__call__", lambda *inputs: losses.append(compute(*inputs)) or losses[-1])
+    fields = {"definitions": definitions_file, "pieces": STAGE | {"meaning": 0.5}}
+    path = write_recipe(tmp_path / "with", encoder_folder, systems=["bertram-pieces"], **fields)
+    run = TrainingRun(Recipe.load(path), show_progress=False)
+    assert run.data.definitions.keys() == {"river", "kumquat"}  # of no held-out word, and none that tells its word
+    assert run.data.defined == ["kumquat"]
+    run.train()
+    assert losses
+    trained = induce(tmp_path / "with" / "out" / "bertram-pieces", SEVERAL_PIECES, encoder=str(encoder_folder))
+    without = induce(train(tmp_path / "without", encoder_folder), SEVERAL_PIECES, encoder=str(encoder_folder))
+    assert torch.isfinite(trained).all()
+    assert not torch.equal(trained, without)
+
+
+def test_a_definition_is_never_both_context_and_answer(tmp_path):
+    processor = prepare_stage(tmp_path, "pieces", num_words=2)["processor"]
+    definitions = {"river": ["a long water", "a cold water"], "lake": []}
+    contexts = {
+        word: [f"the {word} near the house", *(f"{word} : {text}" for text in definitions[word])]
+        for word in definitions
+    }
+    encoded = EncodedContexts.build(without_pieces(processor), contexts.items(), tmp_path / "tokens-2")
+    meanings = Meanings(processor, encoded, list(definitions.values()))
+    pieces = [processor.encode_pieces("kumquat"), processor.encode_pieces("quokka")]
+    words = np.array([0, 1])
+    seen = set()
+    for rows, numbers in (([0, 1, 3], [2, 1]), ([2, 3], [1, 1]), ([3], [0, 1])):
+        batch = meanings.draw(words, np.array(rows), np.array(numbers), pieces)
+        assert batch["meaning_words"].tolist() == [0]
+        told = processor.tokenizer.decode(batch["definition_ids"][0], skip_special_tokens=True)
+        assert told not in [contexts["river"][row].removeprefix("river : ") for row in rows if row < 3]
+        seen.add(told)
+        assert (batch["meaning_ids"] == processor.tokenizer.mask_token_id).sum() == 1
+    assert seen == set(definitions["river"])
+    assert meanings.draw(words, np.array([1, 2, 3]), np.array([2, 1]), pieces) == {}
+
+
+def test_the_meaning_loss_is_the_cross_entropy_through_the_encoder(tmp_path):
+    processor, encoder = prepare_stage(tmp_path, "pieces", num_words=2)["processor"], tiny_encoder()
+    tokenizer = processor.tokenizer
+    vectors = torch.randn(3, encoder.config.hidden_size, requires_grad=True)
+    definitions = tokenizer(["a long water", "a dog", "the old king and queen"], padding=True, return_tensors="pt")
+    texts = tokenizer(["[MASK]", "ku / [MASK]", "[MASK]"], padding=True, return_tensors="pt")
+    inputs = [texts["input_ids"], texts["attention_mask"], definitions["input_ids"], definitions["attention_mask"]]
+    loss = MeaningLoss(encoder, tokenizer.mask_token_id)(vectors, *inputs)
+    table, embedded = encoder.get_input_embeddings().weight, []
+    for number, text in enumerate(["[MASK]", "ku / [MASK]", "[MASK]"]):
+        (ids,) = tokenizer(text, return_tensors="pt")["input_ids"]
+        rows = torch.stack([vectors[number] if token == tokenizer.mask_token_id else table[token] for token in ids])
+        embedded.append(encoder(inputs_embeds=rows[None]).last_hidden_state[0].mean(dim=0))
+    told = [
+        encoder(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(dim=0)
+        for text in ("a long water", "a dog", "the old king and queen")
+    ]
+    cosines = torch.stack([torch.stack([torch.cosine_similarity(a, b, dim=0) for b in told]) for a in embedded])
+    expected = -torch.log_softmax(cosines / 0.05, dim=1).diagonal().mean()
+    torch.testing.assert_close(loss, expected, atol=1e-4, rtol=1e-4)
+    loss.backward()
+    assert vectors.grad.abs().sum() > 0
