@@ -91,11 +91,16 @@ class ContextDraws:
         if self._context_embeddings is None:
             assert self._form_embeddings is not None  # a model has one part at least
             return self._form_embeddings
+        outputs: Any = self.model.finish(*self.draw(number), **self._look_alikes)
+        return outputs.word_embeddings
+
+    @torch.inference_mode()
+    def draw(self, number: int) -> tuple[torch.Tensor | None, torch.Tensor, torch.Tensor]:
+        """Returns what `BertramModel.combine` takes, for a new random choice of at most `number` contexts."""
         rows = [
             first + self._generator.permutation(available)[:number]
             for first, available in zip(self._firsts, self.num_contexts, strict=True)
         ]
         counts = torch.tensor([len(chosen) for chosen in rows], device=self.model.device)
         chosen = self._context_embeddings[np.concatenate(rows)] if rows else self._context_embeddings
-        outputs: Any = self.model.finish(self._form_embeddings, chosen, counts, **self._look_alikes)
-        return outputs.word_embeddings
+        return self._form_embeddings, chosen, counts
