@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Collection
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 from transformers import PreTrainedTokenizerBase
@@ -11,6 +12,10 @@ from .families import word_family
 from .pieces import PieceReader
 
 SPACE = " "
+# Of random cuts.
+SHORTER_SHARE = 0.4
+DROPPED_MERGES = 0.1
+SCORE_NOISE = 2.0
 
 
 class UnknownSplitter:
@@ -52,12 +57,13 @@ class UnknownSplitter:
                 self._spelled.setdefault(text, set()).add(token)
                 self._families.setdefault(word_family(text), set()).add(token)
 
-    def split(self, word: str, *, hard: bool) -> list[int] | None:
+    def split(self, word: str, *, hard: bool, random: Random | None = None) -> list[int] | None:
         """Returns the pieces of a word as if unknown; None if it cannot be cut, as when a letter has no token.
 
         Args:
             word: The word.
             hard: Whether the tokens of its whole family are left out, or only its own.
+            random: If given, one of the many cuts that the vocabulary allows is drawn; else it is the tokenizer's.
         """
         text = SPACE + word
         if self._backend.normalizer is not None:
@@ -72,7 +78,7 @@ class UnknownSplitter:
             parts = [part for part, _ in self._backend.pre_tokenizer.pre_tokenize_str(text)]
         pieces: list[int] = []
         for part in parts:
-            found = self._split(part.strip(), banned)
+            found = self._split(part.strip(), banned, random)
             if found is None:
                 return None
             pieces += found
@@ -87,18 +93,23 @@ class WordPieceSplit:
         self.vocab: dict[str, int] = model["vocab"]
         self.prefix: str = model["continuing_subword_prefix"]
 
-    def __call__(self, text: str, banned: Collection[str]) -> list[int] | None:
-        """Returns the pieces without banned tokens; None if there are none."""
+    def __call__(self, text: str, banned: Collection[str], random: Random | None = None) -> list[int] | None:
+        """Returns the pieces without banned tokens; None if there are none. At random, some are not the longest."""
         pieces: list[int] = []
         start = 0
         while start < len(text):
-            for end in range(len(text), start, -1):
-                token = text[start:end] if start == 0 else self.prefix + text[start:end]
-                if token in self.vocab and token not in banned:
-                    break
-            else:
+            begin = "" if start == 0 else self.prefix
+            ends = [
+                end
+                for end in range(start + 1, len(text) + 1)
+                if (token := begin + text[start:end]) in self.vocab and token not in banned
+            ]
+            if not ends:
                 return None
-            pieces.append(self.vocab[token])
+            end = ends[-1]
+            if random is not None and random.random() < SHORTER_SHARE:
+                end = random.choices(ends, [end - start for end in ends])[0]
+            pieces.append(self.vocab[begin + text[start:end]])
             start = end
         return pieces
 
@@ -111,11 +122,18 @@ class BpeSplit:
         pairs = [tuple(pair.split(SPACE)) if isinstance(pair, str) else tuple(pair) for pair in model["merges"]]
         self.ranks = {pair: rank for rank, pair in enumerate(pairs)}
 
-    def __call__(self, text: str, banned: Collection[str]) -> list[int] | None:
-        """Returns the pieces without merges into banned tokens; None if a character has no token."""
+    def __call__(self, text: str, banned: Collection[str], random: Random | None = None) -> list[int] | None:
+        """Returns the pieces without merges into banned tokens; None if a character has no token. At random, some pairs
+        are not merged (BPE-dropout; Provilkov et al., 2020)."""
         symbols = list(text)
         while True:
-            pairs = {pair for pair in pairwise(symbols) if pair in self.ranks and "".join(pair) not in banned}
+            pairs = {
+                pair
+                for pair in pairwise(symbols)
+                if pair in self.ranks
+                and "".join(pair) not in banned
+                and (random is None or random.random() >= DROPPED_MERGES)
+            }
             if not pairs:
                 break
             best = min(pairs, key=self.ranks.__getitem__)
@@ -135,8 +153,8 @@ class UnigramSplit:
         self.scores = {token: (token_id, score) for token_id, (token, score) in enumerate(model["vocab"])}
         self.longest = max(map(len, self.scores))
 
-    def __call__(self, text: str, banned: Collection[str]) -> list[int] | None:
-        """Returns the pieces without banned tokens; None if there are none."""
+    def __call__(self, text: str, banned: Collection[str], random: Random | None = None) -> list[int] | None:
+        """Returns the pieces without banned tokens; None if there are none. At random, scores are changed a little."""
         best: list[tuple[float, list[int]] | None] = [(0.0, [])] + [None] * len(text)
         for end in range(1, len(text) + 1):
             for start in range(max(0, end - self.longest), end):
@@ -144,6 +162,8 @@ class UnigramSplit:
                 if before is None or token not in self.scores or token in banned:
                     continue
                 token_id, score = self.scores[token]
+                if random is not None:
+                    score += random.gauss(0.0, SCORE_NOISE)
                 here = best[end]
                 if here is None or before[0] + score > here[0]:
                     best[end] = (before[0] + score, [*before[1], token_id])

@@ -1,5 +1,7 @@
 """Words cut as if their tokenizer did not know them."""
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +40,34 @@ def test_a_word_of_several_pieces_is_cut_as_the_tokenizer_cuts_it(family, word):
     unknown = TOKENIZERS[family].unk_token_id in natural
     if len(natural) > 1 and not unknown and not splitter._spelled.get(word):
         assert splitter.split(word, hard=False) == natural
+
+
+@pytest.mark.parametrize("family", TOKENIZERS)
+def test_random_cuts_differ_and_never_have_the_own_token(family):
+    splitter = SPLITTERS[family]
+    cuts = [splitter.split("king", hard=True, random=Random(seed)) for seed in range(60)]
+    assert cuts == [splitter.split("king", hard=True, random=Random(seed)) for seed in range(60)]
+    for cut in cuts:
+        if cut is not None:
+            texts = read(splitter, cut)
+            assert "".join(texts).replace("·", "") == "king"
+            assert "king" not in [text.removeprefix("·") for text in texts]
+
+
+def test_random_cuts_are_many():
+    tokens = ["[UNK]", *LETTERS, *(f"##{a}" for a in LETTERS), "ki", "##in", "##ng", "##ing", "##kin", "kin", "king"]
+    wordpiece = models.WordPiece({token: i for i, token in enumerate(tokens)}, unk_token="[UNK]")
+    letters = {letter: i for i, letter in enumerate(LETTERS)}
+    merges = [("k", "i"), ("n", "g"), ("ki", "n"), ("kin", "g")]
+    bpe = models.BPE(letters | {"".join(pair): 26 + i for i, pair in enumerate(merges)}, merges)
+    unigram = models.Unigram(
+        [("<unk>", 0.0), *((a, -5.0) for a in LETTERS), ("ki", -6.0), ("ng", -6.0), ("in", -6.0)], 0
+    )
+    for model in (wordpiece, bpe, unigram):
+        splitter = UnknownSplitter(PreTrainedTokenizerFast(tokenizer_object=Tokenizer(model)))
+        cuts = {tuple(splitter.split("king", hard=True, random=Random(seed)) or ()) for seed in range(100)} - {()}
+        assert len(cuts) > 2
+        assert tuple(splitter.split("king", hard=True)) in cuts
 
 
 def test_a_hard_cut_has_no_token_of_the_family():
