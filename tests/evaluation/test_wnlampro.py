@@ -151,9 +151,10 @@ def test_scores_of_subsets_equal_the_released_ones(golden, caplog):
                 subsets[f"{relation}|{name}|{split}"] = scores.bands_and_relations[band][relation]
         for name, score in subsets.items():
             expected = golden["subsets"][name]
-            assert (-1 if score.mrr is None else score.mrr) == expected["mrr"]
+            # Up to rounding: Python 3.12 and later sum more precisely than the Python that made these numbers.
+            assert (-1 if score.mrr is None else score.mrr) == pytest.approx(expected["mrr"], abs=1e-12)
             precision = {str(k): -1 if value is None else value for k, value in score.precision_at.items()}
-            assert precision == expected["precision_at"]
+            assert precision == pytest.approx(expected["precision_at"], abs=1e-12)
             assert score.num_entries == len(set(expected["ids"]) - set(golden["missing_prediction_ids"]))
     assert "3 of 48 entries have no predictions and take no part" in caplog.text
     assert list(scores.bands) == list(BANDS)
