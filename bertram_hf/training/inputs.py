@@ -27,7 +27,7 @@ from ..utils.progress import progress_bar
 from .batches import WordCollator
 from .contexts import EncodedContexts
 from .data import TrainingData
-from .pieces import Meanings, PieceCollator, PieceCuts, without_pieces
+from .pieces import PieceCollator, PieceCuts, Probes, without_pieces
 from .recipe import PieceStageSettings, Recipe, StageSettings
 
 FORMAT_VERSION = 2
@@ -68,6 +68,8 @@ def prepare_inputs(
             processor,
             [*data.train, *(data.defined if settings.meaning else ()), *data.development],
             hard_share=settings.hard_share,
+            random_share=settings.random_share,
+            hidden_share=settings.hidden_share,
             seed=recipe.seed,
         )
         in_development = set(data.development)
@@ -113,11 +115,11 @@ def prepare_inputs(
         if own_cuts is None:
             makers.append(WordCollator(processor, contexts, targets, feature, form))
             continue
-        meanings = None
-        if contexts is train and isinstance(settings, PieceStageSettings) and settings.meaning:
+        probes = None
+        if contexts is train and isinstance(settings, PieceStageSettings) and settings.has_probes:
             definitions = [data.definitions.get(word, []) for word in contexts.words]
-            meanings = Meanings(processor, contexts, definitions, seed=recipe.seed)
-        makers.append(PieceCollator(processor, contexts, targets, feature, cuts=own_cuts, meanings=meanings))
+            probes = Probes(own_cuts, contexts, definitions, seed=recipe.seed)
+        makers.append(PieceCollator(processor, contexts, targets, feature, cuts=own_cuts, probes=probes))
     return makers
 
 

@@ -45,40 +45,64 @@ class MimickingLoss:
         return loss
 
 
-class MeaningLoss:
-    """The frozen encoder must find a word's definition among those of the batch by the word's vector.
+class EncoderLoss:
+    """What vectors do in the original encoder, seen by [`Probes`].
+
+    A vector must let the encoder find the word's definition among those of the batch (cross-entropy of their cosines),
+    and restore a text to what it is with the word itself (one minus the cosine). Texts are embedded as the mean of the
+    last layer over their tokens.
 
     Args:
         encoder: The original encoder, which the vectors are for; it is not changed.
         mask_id: The token that stands for a vector.
-        temperature: Cosines are divided by it.
+        meaning: Weight of definitions.
+        restoring: Weight of texts.
+        temperature: Cosines with definitions are divided by it.
         dtype: Half precision in which the encoder is run; None for its own.
     """
 
     def __init__(
-        self, encoder: PreTrainedModel, mask_id: int, *, temperature: float = 0.05, dtype: torch.dtype | None = None
+        self,
+        encoder: PreTrainedModel,
+        mask_id: int,
+        *,
+        meaning: float,
+        restoring: float,
+        temperature: float = 0.05,
+        dtype: torch.dtype | None = None,
     ) -> None:
         self.encoder, self.mask_id, self.temperature, self.dtype = encoder, mask_id, temperature, dtype
+        self.meaning, self.restoring = meaning, restoring
 
     def __call__(
         self,
         vectors: torch.Tensor,
-        meaning_ids: torch.Tensor,
-        meaning_mask: torch.Tensor,
-        definition_ids: torch.Tensor,
-        definition_mask: torch.Tensor,
+        probe_ids: torch.Tensor,
+        probe_mask: torch.Tensor,
+        probe_pooled: torch.Tensor,
+        answer_ids: torch.Tensor,
+        answer_mask: torch.Tensor,
+        is_definition: torch.Tensor,
     ) -> torch.Tensor:
-        """Returns the cross-entropy of finding the definitions (M, T) of words with these vectors (M, H)."""
+        """Returns the loss of probes of words with these vectors (M, H); see `Probes.draw` for the rest."""
         table = self.encoder.get_input_embeddings()
         with torch.no_grad():
-            definitions = self._embed(table(definition_ids), definition_mask)
-        is_vector = (meaning_ids == self.mask_id)[..., None]
-        inputs = torch.where(is_vector, vectors[:, None].to(table.weight.dtype), table(meaning_ids))
-        scores = self._embed(inputs, meaning_mask) @ definitions.T / self.temperature
-        return nn.functional.cross_entropy(scores, torch.arange(len(scores), device=scores.device))
+            answers = self._embed(table(answer_ids), answer_mask, answer_mask)
+        is_vector = (probe_ids == self.mask_id)[..., None]
+        inputs = torch.where(is_vector, vectors[:, None].to(table.weight.dtype), table(probe_ids))
+        probes = self._embed(inputs, probe_mask, probe_pooled)
+        loss = vectors.new_zeros(())
+        if is_definition.any():
+            scores = probes[is_definition] @ answers[is_definition].T / self.temperature
+            found = nn.functional.cross_entropy(scores, torch.arange(len(scores), device=scores.device))
+            loss = loss + self.meaning * found
+        if not is_definition.all():
+            cosines = (probes * answers).sum(dim=1)[~is_definition]
+            loss = loss + self.restoring * (1 - cosines).mean()
+        return loss
 
-    def _embed(self, inputs_embeds: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Returns unit vectors (M, H): the mean of the last layer over the tokens."""
+    def _embed(self, inputs_embeds: torch.Tensor, mask: torch.Tensor, pooled: torch.Tensor) -> torch.Tensor:
+        """Returns unit vectors (M, H)."""
         with torch.autocast(inputs_embeds.device.type, self.dtype or torch.bfloat16, enabled=self.dtype is not None):
             states = self.encoder(inputs_embeds=inputs_embeds, attention_mask=mask).last_hidden_state
-        return nn.functional.normalize(mean_over_tokens(states.float(), mask), dim=-1)
+        return unit_rows(mean_over_tokens(states.float(), pooled))

@@ -1,8 +1,9 @@
-"""Training words of mode pieces: how they are cut, what they mean, and their inputs."""
+"""Training words of mode pieces: how they are cut, and their inputs."""
 
 import copy
 import logging
 from collections.abc import Mapping, Sequence
+from random import Random
 
 import numpy as np
 import torch
@@ -16,7 +17,11 @@ from .batches import WordCollator, read_features
 from .contexts import EncodedContexts
 
 logger = logging.getLogger(__name__)
-SLASH_SHARE = 0.3  # of texts with the word's pieces and a slash before its vector
+# Of probes: how many have the vector beside the word's pieces, how many words get a text, and its tokens on each side.
+BESIDE_SHARE = 0.5
+TEXT_SHARE = 0.5
+MAX_PIECES = 8  # of a random cut
+TEXT_SIDES = ((10, 10), (6, 6), (3, 3), (0, 6), (6, 0))
 
 
 class PieceCuts:
@@ -29,15 +34,27 @@ class PieceCuts:
         processor: A processor that writes pieces.
         words: W words; those that cannot be cut are left out, and how many is logged.
         hard_share: Share of hard cuts in a draw.
+        random_share: Share of random ones.
+        hidden_share: Share of words with contexts that are written as one unknown token.
         seed: Seed of the draws.
 
     Attributes:
         words: The words that can be cut.
     """
 
-    def __init__(self, processor: BertramProcessor, words: Sequence[str], *, hard_share: float, seed: int = 0) -> None:
+    def __init__(
+        self,
+        processor: BertramProcessor,
+        words: Sequence[str],
+        *,
+        hard_share: float,
+        random_share: float = 0.0,
+        hidden_share: float = 0.0,
+        seed: int = 0,
+    ) -> None:
         self.processor, self.hard_share, self.seed = processor, hard_share, seed
-        splitter = UnknownSplitter(processor.tokenizer)
+        self.random_share, self.hidden_share = random_share, hidden_share
+        self._splitter = splitter = UnknownSplitter(processor.tokenizer)
         self.words: list[str] = []
         self._hard: list[list[int]] = []
         self._easy: list[list[int]] = []
@@ -49,41 +66,64 @@ class PieceCuts:
                 self.words.append(word)
                 self._hard.append(hard)
                 self._easy.append(easy)
+        self._spellings = self.words
         if len(self.words) < len(words):
             logger.info("%d of %d words cannot be cut as if unknown.", len(words) - len(self.words), len(words))
 
     @property
     def key(self) -> str:
         """Names the cuts."""
-        return fingerprint([self.words, self._hard, self._easy, self.hard_share, self.seed])
+        shares = [self.hard_share, self.random_share, self.hidden_share]
+        return fingerprint([self.words, self._hard, self._easy, shares, self.seed])
 
     def select(self, words: Sequence[str]) -> "PieceCuts":
         """Returns the cuts of some of the words, in the order given."""
         rows = {word: row for row, word in enumerate(self.words)}
         chosen = copy.copy(self)
-        chosen.words = list(words)
+        chosen.words = chosen._spellings = list(words)
         chosen._hard, chosen._easy = ([cuts[rows[word]] for word in words] for cuts in (self._hard, self._easy))
         return chosen
 
     def harden(self) -> "PieceCuts":
         """Returns cuts of which only the hard ones are drawn."""
         hard = copy.copy(self)
-        hard.hard_share = 1.0
+        hard.hard_share, hard.random_share, hard.hidden_share = 1.0, 0.0, 0.0
         return hard
 
     def respell(self, spellings: Mapping[int, str]) -> "PieceCuts":
         """Returns cuts in which some words, by row, are spelled otherwise, and so cut as the tokenizer does."""
         changed = copy.copy(self)
-        changed._hard, changed._easy = list(self._hard), list(self._easy)
+        changed._hard, changed._easy, changed._spellings = list(self._hard), list(self._easy), list(self._spellings)
         for row, spelling in spellings.items():
+            changed._spellings[row] = spelling
             changed._hard[row] = changed._easy[row] = self.processor.encode_pieces(spelling)
         return changed
 
-    def draw(self, words: np.ndarray, rows: np.ndarray) -> list[list[int]]:
-        """Returns a cut of each of some words (W,), by row, that depends on the words and their contexts' rows only."""
-        generator = np.random.default_rng([self.seed, len(words), int(words.sum()), int(rows.sum())])
-        is_hard = generator.random(len(words)) < self.hard_share
-        return [(self._hard if hard else self._easy)[word] for word, hard in zip(words, is_hard, strict=True)]
+    def hard_cut(self, word: int) -> list[int]:
+        """Returns the hard cut of a word, by row."""
+        return self._hard[word]
+
+    def draw(self, words: np.ndarray, rows: np.ndarray, num_contexts: np.ndarray | None = None) -> list[list[int]]:
+        """Returns a cut of each of some words (W,), by row, that depends on the words and their contexts' rows only.
+
+        Args:
+            words: The words.
+            rows: (C,), the rows of the contexts that are read.
+            num_contexts: (W,), how many of these each word has; one each if it is not given.
+        """
+        random = Random(int(self.seed + len(words) + words.sum() + rows.sum()))
+        counts = [1] * len(words) if num_contexts is None else num_contexts.tolist()
+        return [self._draw(word, count, random) for word, count in zip(words.tolist(), counts, strict=True)]
+
+    def _draw(self, word: int, num_contexts: int, random: Random) -> list[int]:
+        hard, at_random, hidden = (
+            random.random() < share for share in (self.hard_share, self.random_share, self.hidden_share)
+        )
+        if hidden and num_contexts > 0:
+            return [self.processor.tokenizer.unk_token_id]
+        cut = (self._hard if hard else self._easy)[word]
+        drawn = self._splitter.split(self._spellings[word], hard=hard, random=random) if at_random else None
+        return cut if drawn is None or len(drawn) > MAX_PIECES else drawn
 
     def write(
         self, pieces: Sequence[list[int]], input_ids: Sequence[list[int]]
@@ -97,65 +137,99 @@ class PieceCuts:
         return [ids for ids, _ in written], [position for _, position in written], list(map(len, pieces))
 
 
-class Meanings:
-    """The tokenised definitions of words, and draws among them.
+class Probes:
+    """Short texts that show what a vector does in the original encoder, and what it should do.
+
+    For a word with definitions, its vector, alone or beside its pieces, must be understood as one of them. For a word
+    with a token of its own, a text with the vector, in place of the word or beside its pieces, must be understood as the
+    text with the token.
 
     Args:
-        processor: A processor that writes pieces.
-        contexts: The words' contexts, of which the last ones of each word are its definitions.
+        cuts: The cuts of the words.
+        contexts: Their contexts, of which the last ones of each word are its definitions.
         definitions: For each word its definitions, in their order.
         seed: Seed of the draws.
     """
 
     def __init__(
-        self,
-        processor: BertramProcessor,
-        contexts: EncodedContexts,
-        definitions: Sequence[Sequence[str]],
-        *,
-        seed: int = 0,
+        self, cuts: PieceCuts, contexts: EncodedContexts, definitions: Sequence[Sequence[str]], *, seed: int = 0
     ) -> None:
-        self.processor, self.seed = processor, seed
-        flat = tokenize_plain(processor.tokenizer, [text for texts in definitions for text in texts])
-        self._ids = [processor.frame(ids) for ids in flat]
+        self.processor, self.cuts, self.contexts, self.seed = cuts.processor, cuts, contexts, seed
+        self._mask_id = self.processor.tokenizer.mask_token_id
+        flat = tokenize_plain(self.processor.tokenizer, [text for texts in definitions for text in texts])
+        self._definitions = [self.processor.frame(ids) for ids in flat]
         ends = np.cumsum([0, *map(len, definitions)])
         self._spans = list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
         self._first_rows = contexts.offsets[1:] - np.diff(ends)  # of each word's definitions among its contexts
+        natural = [self.processor.encode_pieces(word) for word in contexts.words]
+        self._tokens = [pieces[0] if len(pieces) == 1 else None for pieces in natural]
 
-    def draw(
-        self, words: np.ndarray, rows: np.ndarray, num_contexts: np.ndarray, pieces: Sequence[list[int]]
-    ) -> dict[str, torch.Tensor]:
-        """Draws for each word (W,) a definition that is not among its contexts' rows (C,), where there is one.
+    def draw(self, words: np.ndarray, rows: np.ndarray, num_contexts: np.ndarray) -> dict[str, torch.Tensor]:
+        """Draws probes of words (W,), by row, of which these contexts (C,) are read; nothing if there are none.
 
         Returns:
-            `meaning_words` (M,), which words have one; the definitions as `definition_ids` and `definition_mask`
-            (M, T); and texts in which the mask stands for the word's vector, as `meaning_ids` and `meaning_mask`. Some
-            are the vector alone, some have the word's pieces and a slash before it. Nothing if no word has one.
+            `probe_words` (M,), the words; texts in which the mask stands for the word's vector as `probe_ids`,
+            `probe_mask` and, without slashes and vectors that stand beside pieces, `probe_pooled` (M, T); what each is
+            to be understood as in `answer_ids` and `answer_mask`; and `is_definition` (M,).
         """
-        generator = np.random.default_rng([self.seed, len(words), int(words.sum()), int(rows.sum())])
-        ends = np.cumsum(num_contexts)
+        random = Random(int(self.seed + words.sum() + rows.sum()))
+        own_rows = np.split(rows, np.cumsum(num_contexts)[:-1])
         chosen: list[int] = []
-        definitions: list[list[int]] = []
-        texts: list[list[int]] = []
-        for index, (word, draw, form) in enumerate(
-            zip(words, generator.random(len(words)), generator.random(len(words)) < SLASH_SHARE, strict=True)
-        ):
-            start, end = self._spans[word]
-            own = rows[ends[index] - num_contexts[index] : ends[index]]
-            read = set((own - self._first_rows[word]).tolist())
-            free = [number for number in range(end - start) if number not in read]
-            if free:
-                chosen.append(index)
-                definitions.append(self._ids[start + free[int(draw * len(free))]])
-                mask = [self.processor.tokenizer.mask_token_id]
-                texts.append(self.processor.write_pieces(pieces[index])[0] if form else self.processor.frame(mask))
+        probes: list[tuple[list[int], bool]] = []
+        answers: list[list[int]] = []
+        is_definition: list[bool] = []
+        for index, (word, own) in enumerate(zip(words.tolist(), own_rows, strict=True)):
+            drawn = [self._draw_definition(word, own, random), self._draw_text(word, random)]
+            for kind, probe in enumerate(drawn):
+                if probe is not None:
+                    text, answer, is_beside = probe
+                    chosen.append(index)
+                    probes.append((text, is_beside))
+                    answers.append(answer)
+                    is_definition.append(kind == 0)
         if not chosen:
             return {}
-        batch = {"meaning_words": torch.tensor(chosen)}
-        for name, padded in (("definition", definitions), ("meaning", texts)):
-            features = self.processor.pad_texts(padded)
-            batch |= {f"{name}_ids": features["input_ids"], f"{name}_mask": features["attention_mask"]}
-        return batch
+        texts, told = (self.processor.pad_texts(each) for each in ([ids for ids, _ in probes], answers))
+        is_vector = texts["input_ids"] == self._mask_id
+        is_slash = torch.zeros_like(is_vector)
+        is_slash[:, :-1] = is_vector[:, 1:]
+        left_out = (is_vector | is_slash) & torch.tensor([is_beside for _, is_beside in probes])[:, None]
+        return {
+            "probe_words": torch.tensor(chosen),
+            "probe_ids": texts["input_ids"],
+            "probe_mask": texts["attention_mask"],
+            "probe_pooled": texts["attention_mask"].masked_fill(left_out, 0),
+            "answer_ids": told["input_ids"],
+            "answer_mask": told["attention_mask"],
+            "is_definition": torch.tensor(is_definition),
+        }
+
+    def _draw_definition(self, word: int, own: np.ndarray, random: Random) -> tuple[list[int], list[int], bool] | None:
+        """Draws a definition that is not among the word's contexts (C,)."""
+        start, end = self._spans[word]
+        read = set((own - self._first_rows[word]).tolist())
+        free = [number for number in range(end - start) if number not in read]
+        if not free:
+            return None
+        is_beside = random.random() < BESIDE_SHARE
+        return self._write(word, [], [], is_beside), self._definitions[start + random.choice(free)], is_beside
+
+    def _draw_text(self, word: int, random: Random) -> tuple[list[int], list[int], bool] | None:
+        """Draws a short text around a word that has a token of its own."""
+        first, last, token = self.contexts.offsets[word], self._first_rows[word], self._tokens[word]
+        if token is None or first == last or random.random() >= TEXT_SHARE:
+            return None
+        row = random.randrange(first, last)
+        ids = [token if i == self._mask_id else i for i in self.contexts.input_ids(row)]
+        place, (before, after) = int(self.contexts.mask_positions[row]), random.choice(TEXT_SIDES)
+        left, right = ids[max(1, place - before) : place], ids[place + 1 : -1][:after]
+        is_beside = random.random() < BESIDE_SHARE
+        return self._write(word, left, right, is_beside), self.processor.frame([*left, token, *right]), is_beside
+
+    def _write(self, word: int, left: list[int], right: list[int], is_beside: bool) -> list[int]:
+        inner = [*left, self._mask_id, *right]
+        framed = self.processor.frame(inner)
+        return self.processor.write_pieces(self.cuts.hard_cut(word), framed)[0] if is_beside else framed
 
 
 class PieceCollator(WordCollator):
@@ -163,7 +237,7 @@ class PieceCollator(WordCollator):
 
     Args:
         cuts: The cuts of the words, in the order of `contexts.words`.
-        meanings: Their definitions, if these are to be found by the vectors.
+        probes: Texts that show what the vectors do in the encoder, if they are trained for that.
 
     The other arguments are those of [`WordCollator`].
     """
@@ -176,20 +250,20 @@ class PieceCollator(WordCollator):
         features: np.ndarray | None = None,
         *,
         cuts: PieceCuts,
-        meanings: Meanings | None = None,
+        probes: Probes | None = None,
     ) -> None:
         super().__init__(processor, contexts, targets, features)
-        self.cuts, self.meanings = cuts, meanings
+        self.cuts, self.probes = cuts, probes
 
     def __call__(self, words: np.ndarray, rows: np.ndarray, num_contexts: np.ndarray) -> dict[str, torch.Tensor]:
-        pieces = self.cuts.draw(words, rows)
+        pieces = self.cuts.draw(words, rows, num_contexts)
         inputs = {
             "labels": self.targets[words],
             "form_ids": pad_rows([self.processor.write_pieces(cut)[0] for cut in pieces], NO_UNIT),
             "num_contexts": torch.from_numpy(num_contexts),
         }
-        if self.meanings is not None:
-            inputs |= self.meanings.draw(words, rows, num_contexts, pieces)
+        if self.probes is not None:
+            inputs |= self.probes.draw(words, rows, num_contexts)
         if len(rows) == 0:
             return inputs
         if self.features is not None:

@@ -86,23 +86,34 @@ class PieceStageSettings(StageSettings):
         encoder_dtype: Precision in which the encoder is run; `"auto"` is bfloat16 where the device is fast at it.
         hard_share: Words of one token are cut as if unknown: so many of them without any token of their family, the
             others only without their own.
+        random_share: So many words are cut at random, anew each time, or the network knows the cuts of its training
+            words by heart.
+        hidden_share: So many words with contexts are written as one unknown token, so that contexts must be read.
         bare_share: So many words of a batch come without a context.
         ridge_words: The ridge regression is made on at most so many words, as the encoder has to read them.
-        meaning: Weight of [`MeaningLoss`], for words that have definitions; those of several pieces need no target for
-            it.
+        meaning: Weight of definitions in [`EncoderLoss`]; words of several pieces need no target for it.
+        restoring: Weight of texts in [`EncoderLoss`].
     """
 
     freeze_encoder: bool = True
     encoder_dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     hard_share: float = 0.6
+    random_share: float = 0.5
+    hidden_share: float = 0.25
     bare_share: float = 0.1
     ridge_words: int = 4000
     meaning: float = 0.0
+    restoring: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("hard_share", "bare_share"):
+        for name in ("hard_share", "random_share", "hidden_share", "bare_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie in [0, 1]; got {getattr(self, name)}.")
+
+    @property
+    def has_probes(self) -> bool:
+        """Whether vectors are also judged by what they do in the original encoder."""
+        return self.meaning > 0 or self.restoring > 0
 
 
 @dataclass(frozen=True)
@@ -150,6 +161,7 @@ PIECE_STAGE = PieceStageSettings(
     max_contexts=16,
     loss=LossSettings(mse=0.0, contrastive=1.0),
     meaning=0.3,
+    restoring=5.0,
     ridge=1000.0,
     freeze_encoder=False,
     trainer={

@@ -32,9 +32,9 @@ from .data import TrainingData, prepare_data
 from .fusion import NETWORK_FIELDS, context_part, form_part, fuse, replace_fields
 from .inputs import prepare_inputs
 from .look_alikes import FITTING_VERSION, fit_look_alikes
-from .losses import MeaningLoss
+from .losses import EncoderLoss
 from .pieces import PieceCollator
-from .recipe import LookAlikeSettings, Recipe, StageSettings
+from .recipe import LookAlikeSettings, PieceStageSettings, Recipe, StageSettings
 from .record import SystemWriter
 from .ridge import start_from_ridge
 from .stage import check_trainer_fields, read_record, train_stage, write_record
@@ -214,14 +214,20 @@ class TrainingRun:
                 write_record(trained, record)
         return record["reliability"]
 
-    def meaning_loss(self, dtype: torch.dtype | None) -> MeaningLoss | None:
-        """Returns the loss through the original encoder; None if no word has a definition."""
-        if not self.data.definitions:
+    def encoder_loss(self, settings: StageSettings, dtype: torch.dtype | None) -> EncoderLoss | None:
+        """Returns the loss through the original encoder, if a stage has one."""
+        if not isinstance(settings, PieceStageSettings) or not settings.has_probes:
             return None
         encoder = copy.deepcopy(self.encoder).requires_grad_(False)
         if self.process.device.type == "cpu":
             encoder.set_attn_implementation("eager")  # twice as fast, where texts are short and gradients are wanted
-        return MeaningLoss(encoder, self.tokenizer.mask_token_id, dtype=dtype)
+        return EncoderLoss(
+            encoder,
+            self.tokenizer.mask_token_id,
+            meaning=settings.meaning,
+            restoring=settings.restoring,
+            dtype=dtype,
+        )
 
     def train_look_alikes(
         self,
@@ -340,7 +346,7 @@ class TrainingRun:
             fingerprint=made_from,
             vocabulary=self.vocabulary,
             heldout=heldout,
-            meaning_loss=self.meaning_loss(model.encoder_dtype) if isinstance(makers[0], PieceCollator) else None,
+            encoder_loss=self.encoder_loss(settings, model.encoder_dtype),
             seed=recipe.seed,
         )
 

@@ -19,7 +19,7 @@ from ..processing_bertram import BertramProcessor
 from ..utils.files import read_json, write_json
 from ..utils.trainer import last_whole_checkpoint
 from .batches import WordBatches, WordCollator, count_repetitions
-from .losses import MeaningLoss, MimickingLoss
+from .losses import EncoderLoss, MimickingLoss
 from .recipe import Recipe, StageSettings
 from .trainer import BertramTrainer
 
@@ -55,7 +55,7 @@ def train_stage(
     fingerprint: str,
     vocabulary: torch.Tensor,
     heldout: Mapping[int, list[dict[str, torch.Tensor]]] | None = None,
-    meaning_loss: MeaningLoss | None = None,
+    encoder_loss: EncoderLoss | None = None,
     seed: int = 0,
 ) -> BertramModel:
     """Trains a model, or goes on where a killed run was, or loads what a finished one left.
@@ -70,7 +70,7 @@ def train_stage(
         fingerprint: Stands for all that the result depends on. A folder with another one is begun anew.
         vocabulary: (V, H), the encoder's input embeddings.
         heldout: Batches of held-out words, by number of contexts.
-        meaning_loss: The second loss of batches with definitions; `settings.meaning` is its weight.
+        encoder_loss: The second loss of batches with probes.
         seed: Seed of batches and dropout.
 
     Returns:
@@ -128,8 +128,7 @@ def train_stage(
         train_batches=batches,
         heldout=heldout,
         vocabulary=vocabulary,
-        meaning_loss=meaning_loss,
-        meaning_weight=getattr(settings, "meaning", 0.0),
+        encoder_loss=encoder_loss,
         processing_class=processor,
         callbacks=[EarlyStoppingCallback(settings.patience)] if settings.patience else None,
         optimizers=(optimizer, None),

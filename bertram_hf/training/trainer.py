@@ -15,11 +15,14 @@ from ..processing_bertram import BertramProcessor
 from ..utils.models import in_eval_mode
 from ..utils.trainer import only_item
 from .batches import WordCollator
-from .losses import MeaningLoss, MimickingLoss
+from .losses import EncoderLoss, MimickingLoss
 
 logger = logging.getLogger(__name__)
 EVALUATION_BATCH = 256
-MEANING_INPUTS = ("meaning_words", "meaning_ids", "meaning_mask", "definition_ids", "definition_mask")
+PROBE_INPUTS = (
+    *("probe_words", "probe_ids", "probe_mask", "probe_pooled"),
+    *("answer_ids", "answer_mask", "is_definition"),
+)
 
 
 class BertramTrainer(Trainer):
@@ -34,8 +37,7 @@ class BertramTrainer(Trainer):
         train_batches: A dataset whose items are batches, such as [`WordBatches`].
         heldout: For each number of contexts, batches of held-out words; or None.
         vocabulary: (V, H), the encoder's input embeddings, among which the targets of held-out words are ranked.
-        meaning_loss: For batches with definitions, a second loss, and
-        meaning_weight: its weight. A word without a target has not-a-numbers as its label.
+        encoder_loss: A second loss, for batches with probes. A word without a target has not-a-numbers as its label.
 
     Example:
         >>> from bertram_hf.training.recipe import LossSettings
@@ -58,8 +60,7 @@ class BertramTrainer(Trainer):
         train_batches: Dataset,
         heldout: Mapping[int, list[dict[str, torch.Tensor]]] | None = None,
         vocabulary: torch.Tensor,
-        meaning_loss: MeaningLoss | None = None,
-        meaning_weight: float = 0.0,
+        encoder_loss: EncoderLoss | None = None,
         processing_class: BertramProcessor | None = None,
         callbacks: list[TrainerCallback] | None = None,
         optimizers: tuple[Any, Any] = (None, None),
@@ -75,18 +76,18 @@ class BertramTrainer(Trainer):
             optimizers=optimizers,
         )
         self.loss, self.heldout, self.embedding_table = loss, heldout, vocabulary
-        self.meaning_loss, self.meaning_weight = meaning_loss, meaning_weight
+        self.encoder_loss = encoder_loss
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, **unused: Any) -> Any:
         labels = inputs.pop("labels")
-        words, *meaning = (inputs.pop(name, None) for name in MEANING_INPUTS)
+        words, *probes = (inputs.pop(name, None) for name in PROBE_INPUTS)
         outputs = model(**inputs)
         has_target = labels.isfinite().all(dim=1)
         loss = outputs.word_embeddings.sum() * 0.0
         if has_target.any():
             loss = self.loss(outputs.word_embeddings[has_target], labels[has_target])
-        if words is not None and self.meaning_loss is not None:
-            loss = loss + self.meaning_weight * self.meaning_loss(outputs.word_embeddings[words], *meaning)
+        if words is not None and self.encoder_loss is not None:
+            loss = loss + self.encoder_loss(outputs.word_embeddings[words], *probes)
         return (loss, outputs) if return_outputs else loss
 
     @torch.no_grad()
