@@ -2,16 +2,19 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 
-from ..modeling_bertram import BertramModel
+from ..modeling_bertram import BertramModel, BertramOutput
 from ..processing_bertram import BertramProcessor
 from ..utils.progress import progress_bar
 from .batching import ContextWindows, encode_words
 from .checks import find_failing_words
+from .induce import name_look_alikes
+from .word_vectors import WordVectors
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +39,8 @@ class ContextDraws:
         >>> draws = ContextDraws(model, processor, contexts, max_contexts=32)
         >>> draws.induce(2).shape  # from two contexts of each word
         torch.Size([2, 768])
+        >>> draws.draw(2).words  # the same, ready to be injected
+        ['kumquat', 'quokka']
     """
 
     @torch.inference_mode()
@@ -49,7 +54,7 @@ class ContextDraws:
         seed: int = 0,
         show_progress: bool = True,
     ) -> None:
-        self.model = model
+        self.model, self.processor = model, processor
         self._generator = np.random.default_rng(seed)
         pools = {
             word: [texts[i] for i in self._generator.permutation(len(texts))[:max_contexts]]
@@ -88,14 +93,43 @@ class ContextDraws:
         A model that reads the spelling only gives the same whatever the number; one that reads contexts only gives its
         bias to a word without any.
         """
+        outputs: Any = self._finish(number)[0]
+        return outputs.word_embeddings
+
+    @torch.inference_mode()
+    def draw(self, number: int) -> WordVectors:
+        """Returns the vectors from a new random choice of at most `number` contexts of each word, ready to be injected.
+
+        A word without contexts has no vector of a model that reads contexts only; it is listed in `failed`.
+        """
+        outputs: Any
+        outputs, counts = self._finish(number)
+        look_alikes = {}
+        if outputs.look_alike_weights is not None:
+            token_ids = self._look_alikes["look_alike_ids"]
+            look_alikes = name_look_alikes(self.processor, self.words, token_ids, outputs.look_alike_weights)
+        embeddings, fingerprint = outputs.word_embeddings.cpu(), self._embedding_fingerprint
+        vectors = WordVectors(self.words, embeddings, fingerprint, look_alikes=look_alikes)
+        if not self.model.config.has_form and not counts.all():
+            vectors = vectors.select(word for word, count in zip(self.words, counts, strict=True) if count)
+            vectors.failed = {word: "no contexts" for word in self.words if word not in vectors}
+        return vectors
+
+    @cached_property
+    def _embedding_fingerprint(self) -> str | None:
+        return self.model.embedding_fingerprint()
+
+    def _finish(self, number: int) -> tuple[BertramOutput, np.ndarray]:
+        """Returns what the model makes of a new choice, and how many contexts (W,) of each word it took."""
         if self._context_embeddings is None:
             assert self._form_embeddings is not None  # a model has one part at least
-            return self._form_embeddings
+            return BertramOutput(word_embeddings=self._form_embeddings), self.num_contexts
         rows = [
             first + self._generator.permutation(available)[:number]
             for first, available in zip(self._firsts, self.num_contexts, strict=True)
         ]
-        counts = torch.tensor([len(chosen) for chosen in rows], device=self.model.device)
+        counts = np.array([len(chosen) for chosen in rows], dtype=np.int64)
         chosen = self._context_embeddings[np.concatenate(rows)] if rows else self._context_embeddings
-        outputs: Any = self.model.finish(self._form_embeddings, chosen, counts, **self._look_alikes)
-        return outputs.word_embeddings
+        num_contexts = torch.from_numpy(counts).to(self.model.device)
+        outputs: Any = self.model.finish(self._form_embeddings, chosen, num_contexts, **self._look_alikes)
+        return outputs, counts

@@ -126,7 +126,7 @@ def _induce(
         found = {name: tensor[start:end] for name, tensor in look_alikes.items()}
         outputs: Any = model.finish(form, embeddings, num_contexts.to(model.device), **found)
         if found:
-            named = _name_look_alikes(processor, words[start:end], found["look_alike_ids"], outputs.look_alike_weights)
+            named = name_look_alikes(processor, words[start:end], found["look_alike_ids"], outputs.look_alike_weights)
             shares.update(named)
         word_embeddings.append(outputs.word_embeddings.cpu())
         weights.update(zip(words[start:end], outputs.context_weights.cpu().split(num_contexts.tolist()), strict=True))
@@ -161,7 +161,7 @@ def _induce(
     )
 
 
-def _name_look_alikes(
+def name_look_alikes(
     processor: BertramProcessor, words: Sequence[str], token_ids: torch.Tensor, shares: torch.Tensor
 ) -> dict[str, dict[str, float]]:
     """Returns, for each word, the known words with a share in its vector that is worth telling, largest first."""

@@ -58,9 +58,27 @@ class VectorSource:
         )
         return drawn.words, drawn.induce
 
+    def draw_vectors(
+        self, contexts: Mapping[str, Sequence[str]], *, max_contexts: int, seed: int, show_progress: bool = True
+    ) -> Callable[[int], WordVectors]:
+        """Returns a function that induces vectors, ready to be injected, from a random choice of so many contexts."""
+        if self.model is None:
+            vectors = mean_piece_vectors(self.encoder, self.tokenizer, list(contexts))
+            return lambda number: vectors
+        return ContextDraws(
+            self.model, self.processor, contexts, max_contexts=max_contexts, seed=seed, show_progress=show_progress
+        ).draw
+
     def reads_contexts(self) -> bool:
         """Whether contexts make a difference."""
         return self.model is not None and self.model.config.has_context
+
+    def choose_numbers(self, num_contexts: Sequence[int]) -> list[int]:
+        """Returns the numbers of contexts that make a difference: 0 alone if none does, and 0 not for a model that
+        reads nothing else."""
+        if self.model is None or not self.model.config.has_context:
+            return [0]
+        return [number for number in num_contexts if number or self.model.config.has_form]
 
 
 @cache
