@@ -79,6 +79,7 @@ class BertramConfig(PreTrainedConfig):
             that they are as long as the vocabulary's however few the contexts are. Not in the paper.
         look_alikes: Whether the vectors of known words that a word may be a misspelling of are mixed into its own; see
             [`LookAlikeMixture`]. Not in the paper.
+        reliability: Coefficients by which the reliability of a vector is estimated; see `estimate_reliability`.
         form_vocab_size: Number of n-grams or characters, UNK (0) and PAD (1) included; not used in mode pieces.
         embedding_size: Size of the induced vectors, the encoder's input embedding size. Read from `text_config` if
             not given.
@@ -115,6 +116,7 @@ class BertramConfig(PreTrainedConfig):
     second_map: bool = False
     output_norm: float | int | None = None
     look_alikes: bool = False
+    reliability: list[float] | None = None
     form_vocab_size: int = 2
     embedding_size: Any = None  # None becomes a number on construction
     character_embedding_size: int = 20
@@ -178,6 +180,11 @@ class BertramConfig(PreTrainedConfig):
             )
         if self.look_alikes and not self.has_context:
             raise ValueError("look_alikes needs the encoder's embeddings, which a model of mode 'form' does not have.")
+        if self.reliability is not None and (len(self.reliability) != 5 or not self.has_context):
+            raise ValueError(
+                f"reliability must be five numbers, and the model must read contexts; got {self.reliability} and mode "
+                f"{self.mode!r}."
+            )
         if not 0.0 <= self.ngram_dropout < 1.0:
             raise ValueError(f"ngram_dropout must lie in [0, 1); got {self.ngram_dropout}.")
         if type(self.embedding_size) is not int or self.embedding_size < 1:

@@ -69,7 +69,7 @@ class DefinitionRetrieval:
         ((2,), 4)
         >>> from bertram_hf.induction import ContextDraws
         >>> draws = ContextDraws(model, processor, contexts, max_contexts=32)
-        >>> scores = retrieval.evaluate(draws.draw, mode="slash", num_contexts=[1, 2])
+        >>> scores = retrieval.evaluate(draws.induce_words, mode="slash", num_contexts=[1, 2])
         >>> [score.contexts for score in scores], 0 < scores[0].mrr <= 1
         ([1, 2], True)
     """
@@ -148,7 +148,8 @@ class DefinitionRetrieval:
         """Scores vectors from random choices of contexts.
 
         Args:
-            draw: Returns vectors from a random choice of so many contexts of each word, such as `ContextDraws.draw`.
+            draw: Returns vectors from a random choice of so many contexts of each word, such as
+                `ContextDraws.induce_words`.
             mode: How they are injected.
             num_contexts: Numbers of contexts to try.
             num_draws: How many random choices of contexts are averaged.

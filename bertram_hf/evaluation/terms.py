@@ -91,7 +91,7 @@ class TermSimilarity:
         (4,)
         >>> from bertram_hf.induction import ContextDraws
         >>> draws = ContextDraws(model, processor, contexts, max_contexts=32)
-        >>> scores = similarity.evaluate(draws.draw, mode="slash", num_contexts=[1, 2])
+        >>> scores = similarity.evaluate(draws.induce_words, mode="slash", num_contexts=[1, 2])
         >>> [score.contexts for score in scores], -1 <= scores[0].spearman <= 1
         ([1, 2], True)
     """
@@ -157,7 +157,8 @@ class TermSimilarity:
         """Scores vectors from random choices of contexts.
 
         Args:
-            draw: Returns vectors from a random choice of so many contexts of each word, such as `ContextDraws.draw`.
+            draw: Returns vectors from a random choice of so many contexts of each word, such as
+                `ContextDraws.induce_words`.
             mode: How they are injected.
             num_contexts: Numbers of contexts to try.
             num_draws: How many random choices of contexts are averaged.

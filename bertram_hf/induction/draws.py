@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..modeling_bertram import BertramModel, BertramOutput
+from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
 from ..utils.progress import progress_bar
 from .batching import ContextWindows, encode_words
 from .checks import find_failing_words
 from .induce import name_look_alikes
+from .reliability import estimate_reliability
 from .word_vectors import WordVectors
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class ContextDraws:
         >>> draws = ContextDraws(model, processor, contexts, max_contexts=32)
         >>> draws.induce(2).shape  # from two contexts of each word
         torch.Size([2, 768])
-        >>> draws.draw(2).words  # the same, ready to be injected
+        >>> draws.induce_words(2).words  # the same, ready to be injected
         ['kumquat', 'quokka']
     """
 
@@ -93,25 +94,32 @@ class ContextDraws:
         A model that reads the spelling only gives the same whatever the number; one that reads contexts only gives its
         bias to a word without any.
         """
-        outputs: Any = self._finish(number)[0]
+        if self._context_embeddings is None:
+            assert self._form_embeddings is not None  # a model has one part at least
+            return self._form_embeddings
+        outputs: Any = self.model.finish(*self.draw(number), **self._look_alikes)
         return outputs.word_embeddings
 
     @torch.inference_mode()
-    def draw(self, number: int) -> WordVectors:
+    def induce_words(self, number: int) -> WordVectors:
         """Returns the vectors from a new random choice of at most `number` contexts of each word, ready to be injected.
 
         A word without contexts has no vector of a model that reads contexts only; it is listed in `failed`.
         """
-        outputs: Any
-        outputs, counts = self._finish(number)
-        look_alikes = {}
+        if self._context_embeddings is None:
+            return WordVectors(self.words, self.induce(number).cpu(), self._embedding_fingerprint)
+        form, chosen, counts = self.draw(number)
+        outputs: Any = self.model.finish(form, chosen, counts, **self._look_alikes)
+        vectors = WordVectors(self.words, outputs.word_embeddings.cpu(), self._embedding_fingerprint)
         if outputs.look_alike_weights is not None:
             token_ids = self._look_alikes["look_alike_ids"]
-            look_alikes = name_look_alikes(self.processor, self.words, token_ids, outputs.look_alike_weights)
-        embeddings, fingerprint = outputs.word_embeddings.cpu(), self._embedding_fingerprint
-        vectors = WordVectors(self.words, embeddings, fingerprint, look_alikes=look_alikes)
+            vectors.look_alikes = name_look_alikes(self.processor, self.words, token_ids, outputs.look_alike_weights)
+        estimates = estimate_reliability(self.model, form, chosen, counts, outputs.word_embeddings)
+        if estimates is not None:
+            vectors.reliability = dict(zip(self.words, (round(value, 4) for value in estimates.tolist()), strict=True))
         if not self.model.config.has_form and not counts.all():
-            vectors = vectors.select(word for word, count in zip(self.words, counts, strict=True) if count)
+            kept = [word for word, count in zip(self.words, counts.tolist(), strict=True) if count]
+            vectors = vectors.select(kept)
             vectors.failed = {word: "no contexts" for word in self.words if word not in vectors}
         return vectors
 
@@ -119,17 +127,13 @@ class ContextDraws:
     def _embedding_fingerprint(self) -> str | None:
         return self.model.embedding_fingerprint()
 
-    def _finish(self, number: int) -> tuple[BertramOutput, np.ndarray]:
-        """Returns what the model makes of a new choice, and how many contexts (W,) of each word it took."""
-        if self._context_embeddings is None:
-            assert self._form_embeddings is not None  # a model has one part at least
-            return BertramOutput(word_embeddings=self._form_embeddings), self.num_contexts
+    @torch.inference_mode()
+    def draw(self, number: int) -> tuple[torch.Tensor | None, torch.Tensor, torch.Tensor]:
+        """Returns what `BertramModel.combine` takes, for a new random choice of at most `number` contexts."""
         rows = [
             first + self._generator.permutation(available)[:number]
             for first, available in zip(self._firsts, self.num_contexts, strict=True)
         ]
-        counts = np.array([len(chosen) for chosen in rows], dtype=np.int64)
+        counts = torch.tensor([len(chosen) for chosen in rows], device=self.model.device)
         chosen = self._context_embeddings[np.concatenate(rows)] if rows else self._context_embeddings
-        num_contexts = torch.from_numpy(counts).to(self.model.device)
-        outputs: Any = self.model.finish(self._form_embeddings, chosen, num_contexts, **self._look_alikes)
-        return outputs, counts
+        return self._form_embeddings, chosen, counts

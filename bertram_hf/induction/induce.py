@@ -14,6 +14,7 @@ from ..utils.progress import progress_bar
 from .batching import CPU_TOKENS_PER_BATCH, GPU_TOKENS_PER_BATCH, ContextWindows, encode_words
 from .checks import check_processor_fits, find_failing_words, refuse_failing_words
 from .definitions import add_definitions
+from .reliability import estimate_reliability
 from .word_vectors import WordVectors
 
 logger = logging.getLogger(__name__)
@@ -117,6 +118,7 @@ def _induce(
     found_alike = processor.find_look_alikes(words) if mix_look_alikes else {}
     look_alikes = {name: tensor.to(model.device) for name, tensor in found_alike.items()}
     shares: dict[str, dict[str, float]] = {}
+    reliability: dict[str, float] = {}
 
     def finish_words(end: int, rows: torch.Tensor, embeddings: torch.Tensor) -> None:
         """Finishes the words from the first unfinished one up to `end`."""
@@ -128,6 +130,11 @@ def _induce(
         if found:
             named = name_look_alikes(processor, words[start:end], found["look_alike_ids"], outputs.look_alike_weights)
             shares.update(named)
+        estimates = estimate_reliability(
+            model, form, embeddings, num_contexts.to(model.device), outputs.word_embeddings
+        )
+        if estimates is not None:
+            reliability.update(zip(words[start:end], (round(value, 4) for value in estimates.tolist()), strict=True))
         word_embeddings.append(outputs.word_embeddings.cpu())
         weights.update(zip(words[start:end], outputs.context_weights.cpu().split(num_contexts.tolist()), strict=True))
 
@@ -158,6 +165,7 @@ def _induce(
         dropped_contexts=windows.dropped,
         failed=failed,
         look_alikes=shares,
+        reliability=reliability,
     )
 
 

@@ -58,6 +58,7 @@ class WordReport:
         norm_percentile: How many percent of the vocabulary's vectors are shorter.
         form_agreement: Cosine, after centring, between the vector of the spelling alone and the induced vector; None if
             the model was not given or reads no spelling.
+        reliability: The cosine that the vector is expected to have with the true one; None if it is not known.
         look_alikes: Known words that the word may be a misspelling of, with their shares in the vector.
         contexts: The used contexts by falling weight, then the dropped ones.
 
@@ -75,6 +76,7 @@ class WordReport:
     median_norm: float
     norm_percentile: float
     form_agreement: float | None
+    reliability: float | None
     look_alikes: dict[str, float]
     contexts: list[ContextUse]
 
@@ -94,6 +96,8 @@ class WordReport:
         facts = [("pieces", " ".join(self.pieces)), ("length", f"{self.norm:.3g}, {comparison}")]
         if self.form_agreement is not None:
             facts.append(("spelling", f"its vector alone has cosine {self.form_agreement:.2f} with the induced one"))
+        if self.reliability is not None:
+            facts.append(("reliability", f"{self.reliability:.2f}, the cosine that it may have with the true vector"))
         if self.look_alikes:
             listed = ", ".join(f"{_visible(known)} ({share:.0%})" for known, share in self.look_alikes.items())
             facts.append(("misspelling", f"of {listed}?"))
@@ -275,6 +279,7 @@ def report_word(
         median_norm=norms.median().item(),
         norm_percentile=100 * (norms < vector.norm()).float().mean().item(),
         form_agreement=form_agreement,
+        reliability=vectors.reliability.get(word),
         look_alikes=vectors.look_alikes.get(word, {}),
         contexts=_context_uses(word, vectors, contexts),
     )

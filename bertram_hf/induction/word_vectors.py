@@ -20,7 +20,7 @@ VECTORS_NAME = "word_vectors.safetensors"
 METADATA_NAME = "word_vectors.json"
 FORMAT = 1
 MISSPELT_SHARE = 0.5  # of a known word in a vector, above which the vector's word is taken for its misspelling
-DETAILS = ("context_weights", "used_contexts", "dropped_contexts", "failed", "look_alikes")  # what is known by word
+DETAILS = ("context_weights", "used_contexts", "dropped_contexts", "failed", "look_alikes", "reliability")  # by word
 
 
 @dataclass
@@ -37,6 +37,8 @@ class WordVectors:
         failed: Words that got no vector, and why.
         look_alikes: For each word that may be a misspelling, the shares of known words in its vector, largest first.
         encoder: Name of the encoder whose embedding space it is, if it is known.
+        reliability: For each word the cosine that its vector is expected to have with the true one, from 0 to 1, if the
+            model estimates that.
 
     Example:
         >>> vectors = WordVectors(["kumquat"], torch.ones(1, 3))
@@ -55,6 +57,7 @@ class WordVectors:
     failed: dict[str, str] = field(default_factory=dict)
     look_alikes: dict[str, dict[str, float]] = field(default_factory=dict)
     encoder: str | None = None
+    reliability: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.words = list(self.words)
@@ -129,6 +132,7 @@ class WordVectors:
             dropped_contexts={word: self.dropped_contexts[word] for word in words if word in self.dropped_contexts},
             look_alikes={word: self.look_alikes[word] for word in words if word in self.look_alikes},
             encoder=self.encoder,
+            reliability={word: self.reliability[word] for word in words if word in self.reliability},
         )
 
     def misspellings(self) -> set[str]:
@@ -214,6 +218,7 @@ class WordVectors:
             "failed": self.failed,
             "look_alikes": self.look_alikes,
             "encoder": self.encoder,
+            "reliability": self.reliability,
         }
         with write_whole(folder / VECTORS_NAME, folder / METADATA_NAME) as (vectors_file, metadata_file):
             save_file(tensors, vectors_file, metadata={"format": "pt"})
@@ -273,6 +278,7 @@ class WordVectors:
             failed=metadata["failed"],
             look_alikes=metadata.get("look_alikes", {}),
             encoder=metadata.get("encoder"),
+            reliability=metadata.get("reliability", {}),
         )
 
     def push_to_hub(self, repo_id: str, *, private: bool | None = None, token: str | bool | None = None) -> str:
@@ -292,7 +298,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
             f"{path} must have the format {FORMAT}; got {metadata.get('format')!r}. Save the vectors again, or install "
             "the version of bertram_hf that wrote them."
         )
-    metadata = {"look_alikes": {}, "encoder": None} | metadata  # which were added later
+    metadata = {"look_alikes": {}, "encoder": None, "reliability": {}} | metadata  # which were added later
     checks: dict[str, Callable[[Any], bool]] = {
         "words": lambda value: _is_list(value, str),
         "num_weights": lambda value: _is_list(value, int),
@@ -302,6 +308,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
         "failed": lambda value: _maps(value, lambda reason: isinstance(reason, str)),
         "look_alikes": lambda value: _maps(value, _is_shares),
         "encoder": _is_text_or_none,
+        "reliability": _is_shares,
     }
     for name, check in checks.items():
         if name not in metadata or not check(metadata[name]):

@@ -21,6 +21,8 @@ class InjectionPolicy:
         min_pieces: So do words with fewer pieces, unless one is the unknown token.
         min_contexts: So do words whose vector was induced from fewer contexts. Misspellings need none
             (`WordVectors.misspellings`).
+        min_reliability: So do words whose vector is less reliable (`WordVectors.reliability`), if that is known.
+            Misspellings are not asked.
 
     Example:
         >>> policy = InjectionPolicy(max_count=100, min_pieces=2)
@@ -33,6 +35,7 @@ class InjectionPolicy:
     max_count: int | None = None
     min_pieces: int | None = None
     min_contexts: int = 0
+    min_reliability: float = 0.0
 
     def select(
         self, vectors: WordVectors, tokenizer: PreTrainedTokenizerBase, counts: Mapping[str, int] | None = None
@@ -69,4 +72,6 @@ class InjectionPolicy:
                 reasons[word] = f"{count_noun(len(pieces), 'piece')}, fewer than {self.min_pieces}"
             elif num_contexts < self.min_contexts and word not in misspellings:
                 reasons[word] = f"{count_noun(num_contexts, 'context')}, fewer than {self.min_contexts}"
+            elif vectors.reliability.get(word, 1.0) < self.min_reliability and word not in misspellings:
+                reasons[word] = f"reliability {vectors.reliability[word]:.2f}, below {self.min_reliability}"
         return vectors.select(word for word in vectors.words if word not in reasons), reasons

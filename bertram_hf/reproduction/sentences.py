@@ -1,14 +1,13 @@
 """What vectors are worth through the frozen encoder, by sentence embeddings: definitions of words, and rated terms."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
 from ..evaluation.definitions import DefinitionRetrieval
-from ..evaluation.recovery import POOL_FACTOR
 from ..evaluation.terms import TermSimilarity, read_rated_terms
 from ..induction.definitions import add_definitions
 from ..induction.word_lines import read_word_lines
@@ -23,7 +22,7 @@ from ..words.rare import find_rare_words
 from ..words.splitting import normalize_spelling, split_words
 from .recipe import DefinitionTask, EvaluatedSystem, TermTask
 from .resources import Resources
-from .systems import PLAIN, VectorSource
+from .systems import PLAIN, DrawnVectors
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +37,8 @@ class DefinitionBenchmark:
 
     def __init__(self, resources: Resources, task: DefinitionTask) -> None:
         self.resources, self.task = resources, task
+        # By model and seed: systems that differ in the mode share them.
+        self._drawn: dict[tuple[str, int], tuple[DrawnVectors, WordVectors | None]] = {}
 
     @cached_property
     def definitions(self) -> dict[str, list[str]]:
@@ -133,19 +134,35 @@ class DefinitionBenchmark:
             facts["scores"] = [retrieval.score(retrieval.plain[None], contexts=0).to_dict()]
             ranks = retrieval.plain
         else:
-            source = self.resources.vectors_of(system, seed)
-            draw = NotingDraw(self.resources, source, self.contexts, self.task.num_contexts, seed)
+            drawn, defined = self._draw(system, seed)
             scores = retrieval.evaluate(
-                draw, mode=system.mode, num_contexts=draw.numbers, num_draws=self.task.num_draws if draw.varies else 1
+                drawn.replay(), mode=system.mode, num_contexts=drawn.numbers, num_draws=drawn.num_draws
             )
-            facts |= {"num_left_plain": len(draw.failed), "scores": [score.to_dict() for score in scores]}
-            if self.extra:
-                vectors = source.induce(add_definitions({}, self.extra), show_progress=self.resources.show_progress)
-                ranks = retrieval.rank(vectors, system.mode)
+            facts |= {"num_left_plain": len(drawn.failed), "scores": [score.to_dict() for score in scores]}
+            ranks = retrieval.plain if defined is None else retrieval.rank(defined, system.mode)
         if self.extra:
             score = retrieval.score(ranks[None], contexts=1, words=list(self.extra))
             facts["extra_scores"] = {"definition": score.to_dict()}
         return facts
+
+    def _draw(self, system: EvaluatedSystem, seed: int) -> tuple[DrawnVectors, WordVectors | None]:
+        """Returns a system's vectors from contexts and, if there is a second file, from one definition each."""
+        key = (system.model, seed)
+        if key not in self._drawn:
+            source, show_progress = self.resources.vectors_of(system, seed), self.resources.show_progress
+            drawn = DrawnVectors(
+                source,
+                self.contexts,
+                num_contexts=self.task.num_contexts,
+                num_draws=self.task.num_draws,
+                seed=seed,
+                show_progress=show_progress,
+            )
+            defined = None
+            if self.extra:
+                defined = source.induce(add_definitions({}, self.extra), show_progress=show_progress)
+            self._drawn[key] = drawn, defined
+        return self._drawn[key]
 
     def describe(self, row: Mapping[str, Any]) -> str:
         """Returns what a reader must know of the words, from one of the rows."""
@@ -168,6 +185,7 @@ class TermBenchmark:
 
     def __init__(self, resources: Resources, task: TermTask) -> None:
         self.resources, self.task = resources, task
+        self._drawn: dict[tuple[str, int], DrawnVectors] = {}  # systems that differ in the mode share them
 
     @cached_property
     def similarity(self) -> TermSimilarity:
@@ -202,12 +220,22 @@ class TermBenchmark:
         }
         if system.model == PLAIN:
             return facts | {"scores": [similarity.score(similarity.plain[None], contexts=0).to_dict()]}
-        source = self.resources.vectors_of(system, seed)
-        draw = NotingDraw(self.resources, source, self.contexts, self.task.num_contexts, seed)
+        key = (system.model, seed)
+        if key not in self._drawn:
+            source, show_progress = self.resources.vectors_of(system, seed), self.resources.show_progress
+            self._drawn[key] = DrawnVectors(
+                source,
+                self.contexts,
+                num_contexts=self.task.num_contexts,
+                num_draws=self.task.num_draws,
+                seed=seed,
+                show_progress=show_progress,
+            )
+        drawn = self._drawn[key]
         scores = similarity.evaluate(
-            draw, mode=system.mode, num_contexts=draw.numbers, num_draws=self.task.num_draws if draw.varies else 1
+            drawn.replay(), mode=system.mode, num_contexts=drawn.numbers, num_draws=drawn.num_draws
         )
-        return facts | {"num_left_plain": len(draw.failed), "scores": [score.to_dict() for score in scores]}
+        return facts | {"num_left_plain": len(drawn.failed), "scores": [score.to_dict() for score in scores]}
 
     def describe(self, row: Mapping[str, Any]) -> str:
         """Returns what a reader must know of the words, from one of the rows."""
@@ -215,49 +243,6 @@ class TermBenchmark:
             f"{row['num_without_contexts']} of {row['num_words']} rare words have no contexts: their vectors come from "
             "the spelling alone; a model that reads contexts only leaves them as they are.\n"
         )
-
-
-class NotingDraw:
-    """Vectors of one system from random choices of contexts; notes which words got none.
-
-    Args:
-        resources: What says whether progress is shown.
-        source: The system.
-        contexts: For each word its contexts.
-        num_contexts: Numbers of contexts that are to be tried.
-        seed: Seed of all choices.
-
-    Attributes:
-        numbers: Those of them that make a difference; 0 alone if none does.
-        varies: Whether two draws differ.
-        failed: Words that got no vector in a draw.
-
-    Raises:
-        ValueError: If the system reads contexts only and is to be tried without any.
-    """
-
-    def __init__(
-        self,
-        resources: Resources,
-        source: VectorSource,
-        contexts: Mapping[str, Sequence[str]],
-        num_contexts: Sequence[int],
-        seed: int,
-    ) -> None:
-        self.numbers, self.varies = source.choose_numbers(num_contexts), source.reads_contexts()
-        if not self.numbers:
-            raise ValueError(
-                f"num_contexts: expected a number above 0, as the model reads contexts only; got {list(num_contexts)}."
-            )
-        self.failed: set[str] = set()
-        self._draw: Callable[[int], WordVectors] = source.draw_vectors(
-            contexts, max_contexts=POOL_FACTOR * max(num_contexts), seed=seed, show_progress=resources.show_progress
-        )
-
-    def __call__(self, number: int) -> WordVectors:
-        vectors = self._draw(number)
-        self.failed |= vectors.failed.keys()
-        return vectors
 
 
 def find_broken_words(words: Iterable[str], tokenizer: PreTrainedTokenizerBase) -> list[str]:

@@ -16,6 +16,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer, set_seed
 
 from ..configuration_bertram import BertramConfig, preset_fields
+from ..evaluation.reliability import fit_reliability
 from ..induction.batching import encode_words
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
@@ -189,9 +190,29 @@ class TrainingRun:
         folder = self.stage_folder(preset, config)
         makers = self._prepare_inputs(model, processor, settings)
         model = self._train(model, processor, makers, settings, folder)
+        if len(makers) > 1:
+            model.config.reliability = self.fit_reliability(model, processor, makers[1].contexts.words, folder)
         if self.recipe.look_alikes is None:
             return model
         return self.train_look_alikes(model, processor, makers[0], folder, self.recipe.look_alikes)
+
+    def fit_reliability(
+        self, model: BertramModel, processor: BertramProcessor, words: Sequence[str], trained: Path
+    ) -> list[float]:
+        """Learns on development words how reliable vectors are, and notes it in the stage's folder."""
+        with self.process.main_process_first():  # the others then read what it has noted
+            record = read_record(trained)
+            if "reliability" not in record:
+                record["reliability"] = fit_reliability(
+                    model,
+                    processor,
+                    {word: self.data.contexts[word] for word in words},
+                    self.data.targets,
+                    seed=self.recipe.seed,
+                    show_progress=self.show_progress,
+                )
+                write_record(trained, record)
+        return record["reliability"]
 
     def meaning_loss(self, dtype: torch.dtype | None) -> MeaningLoss | None:
         """Returns the loss through the original encoder; None if no word has a definition."""

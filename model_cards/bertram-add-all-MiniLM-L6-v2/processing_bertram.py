@@ -275,7 +275,7 @@ class BertramProcessor(ProcessorMixin):
         tokens = tokenize_parts(located, self.tokenizer)
         if self.pieces and pieces is not None:
             tokens = list(map(self._insert_pieces, tokens, pieces))
-        rows = [self._frame(ids) for ids in tokens]
+        rows = [self._frame_around_mask(ids) for ids in tokens]
         return [ids for ids, _ in rows], [position for _, position in rows]
 
     def write_pieces(self, pieces: list[int], input_ids: list[int] | None = None) -> tuple[list[int], int]:
@@ -290,14 +290,18 @@ class BertramProcessor(ProcessorMixin):
             The context's token ids, truncated anew, and the position of the mask.
         """
         inner = [self._mask_id] if input_ids is None else input_ids[len(self._head) : -len(self._tail)]
-        return self._frame(self._insert_pieces(inner, pieces))
+        return self._frame_around_mask(self._insert_pieces(inner, pieces))
+
+    def frame(self, ids: list[int]) -> list[int]:
+        """Puts the special tokens around a text's tokens, of which the first ones are kept if they are too many."""
+        return self._head + ids[: self._max_tokens] + self._tail
 
     def _insert_pieces(self, ids: list[int], pieces: list[int]) -> list[int]:
         first = ids.index(self._mask_id)
         rest = [token for i in ids[first + 1 :] for token in (pieces if i == self._mask_id else (i,))]
         return [*ids[:first], *pieces, *self._after_pieces, *rest]
 
-    def _frame(self, ids: list[int]) -> tuple[list[int], int]:
+    def _frame_around_mask(self, ids: list[int]) -> tuple[list[int], int]:
         """Truncates a context's tokens around the mask and puts what belongs before and after them."""
         mask_index = ids.index(self._mask_id)
         start, end = truncation_span(len(ids), mask_index, self._max_tokens)
@@ -382,14 +386,14 @@ class BertramProcessor(ProcessorMixin):
     ) -> dict[str, torch.Tensor]:
         """Pads C contexts on the right: `input_ids` and `attention_mask` (C, T), `mask_positions` (C,) and, if the
         processor writes pieces, their numbers as `num_pieces` (C,)."""
-        pad_id = self.tokenizer.pad_token_id or 0
+        features = self.pad_texts(input_ids) | {"mask_positions": torch.tensor(mask_positions)}
+        return features | ({"num_pieces": torch.tensor(num_pieces)} if self.pieces else {})
+
+    def pad_texts(self, input_ids: list[list[int]]) -> dict[str, torch.Tensor]:
+        """Pads texts on the right: `input_ids` and `attention_mask` (C, T)."""
         lengths = torch.tensor([len(row) for row in input_ids])
-        padded = pad_rows(input_ids, pad_id)
-        return {
-            "input_ids": padded,
-            "attention_mask": (torch.arange(padded.shape[1]) < lengths[:, None]).long(),
-            "mask_positions": torch.tensor(mask_positions),
-        } | ({"num_pieces": torch.tensor(num_pieces)} if self.pieces else {})
+        padded = pad_rows(input_ids, self.tokenizer.pad_token_id or 0)
+        return {"input_ids": padded, "attention_mask": (torch.arange(padded.shape[1]) < lengths[:, None]).long()}
 
     @property
     def model_input_names(self) -> list[str]:

@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file
 from support.tiny_models import ORIGINAL
 from transformers.utils import logging as transformers_logging
 
-from bertram_hf import BertramModel, WordVectors
+from bertram_hf import BertramModel, BertramProcessor, WordVectors, induce_vectors
 from bertram_hf.cli.main import COMMANDS, build_parser, main
 from bertram_hf.cli.push import check_folder
 from bertram_hf.corpus import read_missing_words
@@ -62,6 +63,24 @@ def test_induce_reads_a_corpus_and_names_words_without_contexts(model_folder, tm
     capsys.readouterr()
     assert main(["induce", model_folder, str(tmp_path / "words.jsonl"), str(tmp_path / "out")]) == 0
     assert "From their spelling alone, which says little: 'kumquat'." in capsys.readouterr().out
+
+
+def test_induce_takes_definitions_beside_or_in_place_of_contexts(tmp_path, model_folder):
+    lines = [
+        {"word": "kumquat", "contexts": ["a kumquat", "the kumquat"], "definitions": ["a small tree"]},
+        {"word": "qualm", "definitions": ["the old town", "a house"]},
+    ]
+    path = tmp_path / "words.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    assert main(["induce", model_folder, str(path), str(tmp_path / "out"), "--max-contexts", "1"]) == 0
+    vectors = WordVectors.from_pretrained(tmp_path / "out")
+    assert vectors.used_contexts == {"kumquat": [0, 1], "qualm": [0, 1]}
+    expected = {
+        "kumquat": ["a kumquat", "kumquat : a small tree"],
+        "qualm": ["qualm : the old town", "qualm : a house"],
+    }
+    model, processor = BertramModel.from_pretrained(model_folder), BertramProcessor.from_pretrained(model_folder)
+    torch.testing.assert_close(vectors.embeddings, induce_vectors(model, processor, expected).embeddings)
 
 
 def test_induce_of_a_slim_model_takes_the_encoder(model_folder, tmp_path, capsys):

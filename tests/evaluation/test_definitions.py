@@ -131,10 +131,10 @@ def test_drawn_vectors_are_scored_and_draws_averaged(make_pair, mode):
     def new_draws():
         return ContextDraws(model, processor, CONTEXTS, max_contexts=4, show_progress=False)
 
-    scores = retrieval.evaluate(new_draws().draw, mode=mode, num_contexts=[0, 1, 2], num_draws=2)
+    scores = retrieval.evaluate(new_draws().induce_words, mode=mode, num_contexts=[0, 1, 2], num_draws=2)
     draws = new_draws()
     for number, score in zip([0, 1, 2], scores, strict=True):
-        drawn = [draws.draw(number) for _ in range(2 if number else 1)]
+        drawn = [draws.induce_words(number) for _ in range(2 if number else 1)]
         parts = model.encoder, processor.tokenizer, OWN, OTHERS
         expected = np.mean([rank_definitions(*parts, vectors, mode) for vectors in drawn])
         assert score.mrr == pytest.approx(expected)

@@ -99,14 +99,14 @@ def test_a_word_without_contexts_has_the_vector_of_its_spelling_or_none(make_pai
     for mode, has_vector in (("add", True), ("context", False)):
         model, processor = make_pair(mode)
         draws = ContextDraws(model, processor, CONTEXTS, max_contexts=4, show_progress=False)
-        vectors = draws.draw(2)
+        vectors = draws.induce_words(2)
         assert ("zebra" in vectors) == has_vector
         assert list(vectors.failed) == ([] if has_vector else ["zebra"])
         assert vectors.words[:2] == ["kumquat", "quokka"]
         assert vectors.embedding_fingerprint == model.embedding_fingerprint()
         embedder = SentenceEmbedder(model.encoder, processor.tokenizer, show_progress=False)
         similarity = TermSimilarity(embedder, PAIRS)
-        scores = similarity.evaluate(draws.draw, mode="slash", num_contexts=[1, 4], num_draws=2)
+        scores = similarity.evaluate(draws.induce_words, mode="slash", num_contexts=[1, 4], num_draws=2)
         assert [score.contexts for score in scores] == [1, 4]
         is_plain = similarity.compare(vectors, "replace") == similarity.plain
         assert is_plain.tolist() == [False, False, False, True, not has_vector, not has_vector]
@@ -117,8 +117,12 @@ def test_draws_are_the_vectors_of_the_same_choices(make_pair):
     first, second = (
         ContextDraws(model, processor, CONTEXTS, max_contexts=4, seed=5, show_progress=False) for _ in range(2)
     )
+    model.config.reliability = [0.5, 0.1, 0.0, 0.0, 0.0]
     for number in (0, 1, 2):
-        assert torch.equal(first.draw(number).embeddings, second.induce(number))
+        vectors = first.induce_words(number)
+        assert torch.equal(vectors.embeddings, second.induce(number))
+        assert vectors.reliability["zebra"] == 0.5
+        assert vectors.reliability["kumquat"] == pytest.approx(0.5 + 0.1 * np.log2(1 + number), abs=1e-4)
 
 
 def test_equal_ratings_are_refused(similarity):

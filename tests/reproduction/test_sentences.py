@@ -149,6 +149,19 @@ def test_words_and_definitions_are_those_that_fit(resources):
     assert terms.contexts["quxquux"] == []
 
 
+def test_modes_share_vectors_and_a_row_made_alone_is_the_same(recipe, tmp_path, monkeypatch):
+    load = EvaluationRecipe.load(recipe, {"work": str(tmp_path)})
+    resources = Resources(load, systems=["BERTRAM", "BERTRAM, slash"], seeds=[0], show_progress=False)
+    replace, slash = resources.systems
+    for kind, task in ((DefinitionBenchmark, load.definitions), (TermBenchmark, load.terms)):
+        together, alone = kind(resources, task), kind(resources, task)
+        together.evaluate(replace, 0)
+        with monkeypatch.context() as patched:
+            patched.setattr(resources, "vectors_of", None)  # the model is not loaded again
+            shared = together.evaluate(slash, 0)
+        assert shared == alone.evaluate(slash, 0)
+
+
 def test_fewer_words_are_some_of_more_and_none_of_one_family():
     words = [f"word{letter}{other}x" for letter in "abcdefgh" for other in "jkm"]
     few, many = (draw_words(words, number, seed=0) for number in (5, 12))
