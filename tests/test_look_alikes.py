@@ -171,6 +171,9 @@ def test_batched_vectors_equal_the_definition(pair):
     assert "zebra" not in induced.look_alikes
     draws = ContextDraws(model, processor, CONTEXTS, max_contexts=4, show_progress=False)
     torch.testing.assert_close(draws.induce(4), torch.stack(expected), atol=1e-5, rtol=1e-5)
+    drawn = draws.induce_words(4)
+    assert drawn.misspellings() == induced.misspellings()
+    assert drawn.look_alikes.keys() == induced.look_alikes.keys()
 
 
 @torch.no_grad()

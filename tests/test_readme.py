@@ -19,10 +19,11 @@ from transformers import (
 )
 
 import bertram_hf
-from bertram_hf import BertramModel, BertramProcessor
+from bertram_hf import BertramModel, BertramProcessor, WordVectors
 from bertram_hf.cli.main import build_parser
 from bertram_hf.reproduction.recipe import EvaluationRecipe
 from bertram_hf.training.recipe import Recipe
+from bertram_hf.utils.settings import build_settings
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -130,6 +131,9 @@ def test_python_examples_run(make_pair, make_encoder, bert_tokenizer, tmp_path, 
     bert_tokenizer.save_pretrained("my-masked-lm")
     shutil.copy(Path(__file__).parent / "data" / "wnlampro" / "mini.txt", "probe.txt")
     exec(block_with("evaluate_wnlampro"), {"vectors": vectors})
+    found = {"encoder": make_encoder("bert"), "tokenizer": bert_tokenizer, "vectors": WordVectors.from_dict(vectors)}
+    exec(block_with("DefinitionRetrieval("), found)
+    assert len(found["retrieval"].plain) == 2
     exec(block_with("true_embeddings"), names)
     assert names["outputs"].loss > 0
     assert isinstance(names["model"], BertramModel)
@@ -170,8 +174,11 @@ def test_every_public_name_is_in_the_reference(package):
 
 
 def test_recipe_is_valid():
-    (recipe,) = blocks("yaml")
+    recipe, *evaluations = blocks("yaml")
     assert Recipe.from_dict(yaml.safe_load(recipe)).systems == ["bertram-add"]
+    for block in evaluations:
+        fields = {"encoder": "a", "output": "b", "work": "c", "systems": [{"name": "plain", "model": "plain"}]}
+        build_settings(EvaluationRecipe, fields | yaml.safe_load(block))
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples" / "recipes").glob("*.yaml")), ids=str)

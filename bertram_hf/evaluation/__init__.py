@@ -1,15 +1,21 @@
 """Evaluators and statistics."""
 
+from .definitions import DefinitionRetrieval
+from .embedding import SentenceEmbedder
 from .misspellings import evaluate_misspellings
 from .rarified import evaluate_rarified
 from .recovery import RecoveryScore, evaluate_recovery
 from .similarity import evaluate_similarity, read_rated_pairs
 from .statistics import bootstrap_interval, compare_systems
+from .terms import TermSimilarity, read_rated_terms
 from .wnlampro import read_wnlampro
 from .wnlampro_scoring import evaluate_wnlampro, paired_t_test
 
 __all__ = [
+    "DefinitionRetrieval",
     "RecoveryScore",
+    "SentenceEmbedder",
+    "TermSimilarity",
     "bootstrap_interval",
     "compare_systems",
     "evaluate_misspellings",
@@ -19,5 +25,6 @@ __all__ = [
     "evaluate_wnlampro",
     "paired_t_test",
     "read_rated_pairs",
+    "read_rated_terms",
     "read_wnlampro",
 ]

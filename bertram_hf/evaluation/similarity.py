@@ -60,25 +60,38 @@ def read_rated_pairs(path: str | os.PathLike[str], *, lower_case: bool = False) 
         >>> read_rated_pairs("pairs.txt")[0]
         RatedPair(word='fruit', rare_word='kumquat', rating=7.0)
     """
+    return [
+        RatedPair(normalize_spelling(word, lower_case), normalize_spelling(rare_word, lower_case), rating)
+        for word, rare_word, rating in read_rated_lines(path, "a word, a rare word and a rating")
+    ]
+
+
+def read_rated_lines(path: str | os.PathLike[str], expected: str) -> list[tuple[str, str, float]]:
+    """Reads two texts and a rating from each line of a file, with tabs between.
+
+    Args:
+        path: The file.
+        expected: What a line holds, for errors.
+
+    Raises:
+        ValueError: If a line is of another form, with its number, or there are none.
+    """
     pairs = []
     for number, line in enumerate(read_utf8(path).splitlines(), start=1):
         if not line.strip():
             continue
-        fields = line.split("\t")
         try:
-            word, rare_word, rating = fields
-            pair = RatedPair(
-                normalize_spelling(word, lower_case), normalize_spelling(rare_word, lower_case), float(rating)
-            )
+            first, second, rating = line.split("\t")
+            pair = first, second, float(rating)
         except ValueError as error:
             raise ValueError(
-                f"{path}, line {number}: expected a word, a rare word and a rating with tabs between; got {line!r:.80}."
+                f"{path}, line {number}: expected {expected} with tabs between; got {line!r:.80}."
             ) from error
-        if not (pair.word and pair.rare_word and np.isfinite(pair.rating)):
+        if not (normalize_spelling(first, False) and normalize_spelling(second, False) and np.isfinite(pair[2])):
             raise ValueError(f"{path}, line {number}: a word is empty or the rating is no number: {line!r:.80}.")
         pairs.append(pair)
     if not pairs:
-        raise ValueError(f"{path} holds no pairs. Expected a word, a rare word and a rating on each line.")
+        raise ValueError(f"{path} holds no pairs. Expected {expected} on each line.")
     return pairs
 
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from ..processing_bertram import BertramProcessor
 from ..utils.progress import progress_bar
 from .batching import ContextWindows, encode_words
 from .checks import find_failing_words
+from .induce import name_look_alikes
+from .reliability import estimate_reliability
+from .word_vectors import WordVectors
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +40,8 @@ class ContextDraws:
         >>> draws = ContextDraws(model, processor, contexts, max_contexts=32)
         >>> draws.induce(2).shape  # from two contexts of each word
         torch.Size([2, 768])
+        >>> draws.induce_words(2).words  # the same, ready to be injected
+        ['kumquat', 'quokka']
     """
 
     @torch.inference_mode()
@@ -49,7 +55,7 @@ class ContextDraws:
         seed: int = 0,
         show_progress: bool = True,
     ) -> None:
-        self.model = model
+        self.model, self.processor = model, processor
         self._generator = np.random.default_rng(seed)
         pools = {
             word: [texts[i] for i in self._generator.permutation(len(texts))[:max_contexts]]
@@ -93,6 +99,33 @@ class ContextDraws:
             return self._form_embeddings
         outputs: Any = self.model.finish(*self.draw(number), **self._look_alikes)
         return outputs.word_embeddings
+
+    @torch.inference_mode()
+    def induce_words(self, number: int) -> WordVectors:
+        """Returns the vectors from a new random choice of at most `number` contexts of each word, ready to be injected.
+
+        A word without contexts has no vector of a model that reads contexts only; it is listed in `failed`.
+        """
+        if self._context_embeddings is None:
+            return WordVectors(self.words, self.induce(number).cpu(), self._embedding_fingerprint)
+        form, chosen, counts = self.draw(number)
+        outputs: Any = self.model.finish(form, chosen, counts, **self._look_alikes)
+        vectors = WordVectors(self.words, outputs.word_embeddings.cpu(), self._embedding_fingerprint)
+        if outputs.look_alike_weights is not None:
+            token_ids = self._look_alikes["look_alike_ids"]
+            vectors.look_alikes = name_look_alikes(self.processor, self.words, token_ids, outputs.look_alike_weights)
+        estimates = estimate_reliability(self.model, form, chosen, counts, outputs.word_embeddings)
+        if estimates is not None:
+            vectors.reliability = dict(zip(self.words, (round(value, 4) for value in estimates.tolist()), strict=True))
+        if not self.model.config.has_form and not counts.all():
+            kept = [word for word, count in zip(self.words, counts.tolist(), strict=True) if count]
+            vectors = vectors.select(kept)
+            vectors.failed = {word: "no contexts" for word in self.words if word not in vectors}
+        return vectors
+
+    @cached_property
+    def _embedding_fingerprint(self) -> str | None:
+        return self.model.embedding_fingerprint()
 
     @torch.inference_mode()
     def draw(self, number: int) -> tuple[torch.Tensor | None, torch.Tensor, torch.Tensor]:

@@ -128,7 +128,7 @@ def _induce(
         found = {name: tensor[start:end] for name, tensor in look_alikes.items()}
         outputs: Any = model.finish(form, embeddings, num_contexts.to(model.device), **found)
         if found:
-            named = _name_look_alikes(processor, words[start:end], found["look_alike_ids"], outputs.look_alike_weights)
+            named = name_look_alikes(processor, words[start:end], found["look_alike_ids"], outputs.look_alike_weights)
             shares.update(named)
         estimates = estimate_reliability(
             model, form, embeddings, num_contexts.to(model.device), outputs.word_embeddings
@@ -169,7 +169,7 @@ def _induce(
     )
 
 
-def _name_look_alikes(
+def name_look_alikes(
     processor: BertramProcessor, words: Sequence[str], token_ids: torch.Tensor, shares: torch.Tensor
 ) -> dict[str, dict[str, float]]:
     """Returns, for each word, the known words with a share in its vector that is worth telling, largest first."""

@@ -1,7 +1,7 @@
 """An evaluation recipe: everything that `bertram reproduce` needs to know, as one YAML file."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,6 +87,76 @@ class SimilarityTask:
     corpus: CorpusSource
     num_contexts: list[int] = field(default_factory=lambda: [1, 2, 4, 8, 16, 32, 64, 128])
     num_draws: int = 4
+
+
+@dataclass(frozen=True)
+class DefinitionTask:
+    """A bare rare word must find its own definition among many; see `DefinitionRetrieval`.
+
+    Words have several pieces, letters only, contexts, and a definition without a word of their own family; of a family
+    there is one. Definitions with a word of the family are left out.
+
+    Args:
+        definitions: A file of JSON lines, each with a `word` and its `definitions`.
+        corpus: Where the contexts of the words come from.
+        num_words: How many words are drawn.
+        num_definitions: Among how many definitions they search: their own, and as many of other words as are missing.
+        num_contexts: Numbers of contexts to try.
+        num_draws: How many random choices of contexts are averaged.
+        min_contexts: A word must have so many.
+        extra_definitions: A second file of definitions, such as of another dictionary: of each word that it has, the
+            first definition is given as the only context, for a column of its own.
+        excluded: Files of words whose families are left out.
+        seed: Seed of the choice of words and of definitions of other words.
+    """
+
+    definitions: str
+    corpus: CorpusSource
+    num_words: int = 500
+    num_definitions: int = 2000
+    num_contexts: list[int] = field(default_factory=lambda: [1, 4, 16])
+    num_draws: int = 4
+    min_contexts: int = 16
+    extra_definitions: str | None = None
+    excluded: list[str] = field(default_factory=list)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.num_words < 1 or self.num_definitions < 2:
+            raise ValueError(
+                f"definitions: expected at least 1 word and 2 definitions; got num_words={self.num_words} and "
+                f"num_definitions={self.num_definitions}."
+            )
+        check_numbers("definitions", self.num_contexts, self.num_draws)
+
+
+@dataclass(frozen=True)
+class TermTask:
+    """Similarity of terms as people rate it, by sentence embeddings; see `TermSimilarity`.
+
+    Args:
+        pairs: A file of two terms and a rating on each line, with tabs between.
+        corpus: Where the contexts of the rare words, those with several pieces, come from; or
+        corpora: several such sources.
+        num_contexts: Numbers of contexts to try.
+        num_draws: How many random choices of contexts are averaged.
+    """
+
+    pairs: str
+    corpus: CorpusSource | None = None
+    corpora: list[CorpusSource] = field(default_factory=list)
+    num_contexts: list[int] = field(default_factory=lambda: [1, 4, 16])
+    num_draws: int = 4
+
+    def __post_init__(self) -> None:
+        if (self.corpus is None) == (not self.corpora):
+            raise ValueError("terms: expected a corpus, or corpora, for the contexts of rare words; give one of both.")
+        check_numbers("terms", self.num_contexts, self.num_draws)
+
+    @property
+    def sources(self) -> list[CorpusSource]:
+        """Where contexts come from."""
+        return self.corpora if self.corpus is None else [self.corpus]
 
 
 @dataclass(frozen=True)
@@ -180,6 +250,8 @@ class EvaluationRecipe:
         recovery: Recovery of held-out words.
         misspellings: Recovery of known words from their misspellings.
         similarity: Similarity as people rate it.
+        definitions: Retrieval of the definitions of rare words, by sentence embeddings.
+        terms: Similarity of terms as people rate it, by sentence embeddings.
         wnlampro: Clozes about rare words.
         rarified: Classification sets.
 
@@ -200,6 +272,8 @@ class EvaluationRecipe:
     recovery: RecoveryTask | None = None
     misspellings: MisspellingTask | None = None
     similarity: SimilarityTask | None = None
+    definitions: DefinitionTask | None = None
+    terms: TermTask | None = None
     wnlampro: WnlamproTask | None = None
     rarified: list[RarifiedTask] = field(default_factory=list)
 
@@ -226,3 +300,12 @@ class EvaluationRecipe:
     def load(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> "EvaluationRecipe":
         """Reads a YAML file; see `load_settings`."""
         return load_settings(cls, path, overrides)
+
+
+def check_numbers(task: str, num_contexts: Sequence[int], num_draws: int) -> None:
+    """Raises a ValueError if a task has no number of contexts, or one that cannot be drawn."""
+    if not num_contexts or min(num_contexts) < 0 or num_draws < 1:
+        raise ValueError(
+            f"{task}: expected numbers of contexts from 0 on and at least 1 draw; got "
+            f"num_contexts={list(num_contexts)} and num_draws={num_draws}."
+        )

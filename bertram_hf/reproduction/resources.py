@@ -16,6 +16,7 @@ from ..configuration_bertram import PRESETS
 from ..corpus.build import read_counts
 from ..corpus.contexts import CorpusContexts, build_source
 from ..corpus.settings import CorpusSource
+from ..evaluation.embedding import SentenceEmbedder
 from ..processing_context import is_uncased
 from ..training.recipe import Recipe
 from ..training.run import train_recipe
@@ -25,7 +26,7 @@ from .rows import ResultRows, add_options, file_name
 from .systems import VectorSource, name_model
 
 logger = logging.getLogger(__name__)
-TASKS = ("recovery", "misspellings", "similarity", "wnlampro", "rarified")
+TASKS = ("recovery", "misspellings", "similarity", "definitions", "terms", "wnlampro", "rarified")
 
 
 class Resources:
@@ -76,6 +77,11 @@ class Resources:
     def encoder(self) -> PreTrainedModel:
         """The encoder, on the device of this process."""
         return AutoModel.from_pretrained(self.recipe.encoder).eval().to(join_processes().device)
+
+    @cached_property
+    def embedder(self) -> SentenceEmbedder:
+        """Embeds texts with the encoder; what it embeds without injection serves all systems."""
+        return SentenceEmbedder(self.encoder, self.tokenizer, show_progress=self.show_progress)
 
     @property
     def lower_case(self) -> bool:

@@ -14,6 +14,7 @@ from .recipe import EvaluatedSystem, EvaluationRecipe, RarifiedTask
 from .report import Report
 from .resources import TASKS, Resources
 from .rows import ResultRows
+from .sentences import DefinitionBenchmark, TermBenchmark
 from .systems import ORIGINAL, PIECES, PLAIN, name_model
 from .wnlampro import WnlamproBenchmark
 
@@ -23,6 +24,8 @@ WITHOUT = {
     "recovery": (PLAIN, ORIGINAL, PIECES),
     "misspellings": (PLAIN, ORIGINAL),
     "similarity": (PLAIN, ORIGINAL),
+    "definitions": (ORIGINAL,),
+    "terms": (ORIGINAL,),
     "wnlampro": (ORIGINAL,),
 }
 
@@ -116,6 +119,40 @@ class Reproduction:
         y_label = "Spearman's rank correlation"
         self._report_curves(rows, "similarity", shown, "spearman", title=title, y_label=y_label)
 
+    def run_definitions(self) -> None:
+        """Retrieval of the definitions of rare words, for every system and mode."""
+        task = self.recipe.definitions
+        assert task is not None  # as run has checked
+        self._run_sentences(
+            "definitions",
+            DefinitionBenchmark(self.resources, task),
+            "mrr",
+            title="Definitions of {num_words} rare words among {num_definitions}",
+            y_label="mean reciprocal rank",
+        )
+
+    def run_terms(self) -> None:
+        """Similarity of terms as people rate it, for every system and mode."""
+        task = self.recipe.terms
+        assert task is not None  # as run has checked
+        self._run_sentences(
+            "terms",
+            TermBenchmark(self.resources, task),
+            "spearman",
+            title="Similarity of terms, {num_pairs} pairs",
+            y_label="Spearman's rank correlation",
+        )
+
+    def _run_sentences(
+        self, name: str, benchmark: DefinitionBenchmark | TermBenchmark, key: str, *, title: str, y_label: str
+    ) -> None:
+        rows = self.resources.rows_of(name)
+        results = self._make_rows(rows, name, benchmark.task, benchmark.evaluate, by_mode=True)
+        first = next(iter(results.values()))[0]
+        note = benchmark.describe(first)
+        title = title.format(**first)
+        self._report_curves(rows, name, results, key, title=title, y_label=y_label, note=note, gains=True)
+
     def run_wnlampro(self) -> None:
         """Clozes about rare words, for every system."""
         assert self.recipe.wnlampro is not None  # as run has checked
@@ -149,6 +186,8 @@ class Reproduction:
         *,
         title: str,
         y_label: str,
+        note: str = "",
+        gains: bool = False,
     ) -> None:
         """Writes table, figure and rows of a task whose scores depend on the number of contexts."""
         section = draw_curves(
@@ -159,6 +198,8 @@ class Reproduction:
             title=title,
             y_label=y_label,
             command=rows.command,
+            note=note,
+            gains=gains,
         )
         self.report.write(task, section)
         rows.publish()
@@ -169,6 +210,8 @@ class Reproduction:
         name: str,
         task: Any,
         compute: Callable[[EvaluatedSystem, int], dict[str, Any]],
+        *,
+        by_mode: bool = False,
     ) -> dict[str, list[dict[str, Any]]]:
         """Makes the rows of the chosen systems and seeds, as far as they are not there and up to date.
 
@@ -177,6 +220,7 @@ class Reproduction:
             name: The task's name.
             task: The task.
             compute: Computes a row.
+            by_mode: Whether how vectors are injected changes it.
 
         Returns:
             All such rows that there are, by system.
@@ -187,7 +231,8 @@ class Reproduction:
 
         def depends_on(system: EvaluatedSystem, seed: int) -> dict[str, Any]:
             encoder, model = name_model(self.recipe.encoder), self.resources.describe_model(system, seed)
-            return {"task": asdict(task), "encoder": encoder, "model": model}
+            settings = {"task": asdict(task), "encoder": encoder, "model": model}
+            return settings | {"mode": system.mode} if by_mode and system.model != PLAIN else settings
 
         def make(system: EvaluatedSystem, seed: int) -> dict[str, Any]:
             return rows.make(system.name, seed, depends_on(system, seed), partial(compute, system, seed))
@@ -195,8 +240,8 @@ class Reproduction:
         def find(system: EvaluatedSystem, seed: int) -> dict[str, Any] | None:
             return rows.find(system.name, seed, depends_on(system, seed))
 
-        collect_rows(self.resources.runs(), make, without=WITHOUT[name])
-        results = collect_rows(self.resources.recipe_runs(), find, without=WITHOUT[name])
+        collect_rows(self.resources.runs(), make, without=WITHOUT[name], by_mode=by_mode)
+        results = collect_rows(self.resources.recipe_runs(), find, without=WITHOUT[name], by_mode=by_mode)
         if not results:
             raise ValueError(f"{name}: expected a system with vectors of its own; the plain model has none.")
         return results

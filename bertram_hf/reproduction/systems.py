@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..evaluation.recovery import POOL_FACTOR
 from ..induction.draws import ContextDraws
 from ..induction.induce import induce_vectors
 from ..induction.piece_vectors import mean_piece_vectors
@@ -58,9 +59,77 @@ class VectorSource:
         )
         return drawn.words, drawn.induce
 
+    def draw_vectors(
+        self, contexts: Mapping[str, Sequence[str]], *, max_contexts: int, seed: int, show_progress: bool = True
+    ) -> Callable[[int], WordVectors]:
+        """Returns a function that induces vectors, ready to be injected, from a random choice of so many contexts."""
+        if self.model is None:
+            vectors = mean_piece_vectors(self.encoder, self.tokenizer, list(contexts))
+            return lambda number: vectors
+        return ContextDraws(
+            self.model, self.processor, contexts, max_contexts=max_contexts, seed=seed, show_progress=show_progress
+        ).induce_words
+
     def reads_contexts(self) -> bool:
         """Whether contexts make a difference."""
         return self.model is not None and self.model.config.has_context
+
+    def choose_numbers(self, num_contexts: Sequence[int]) -> list[int]:
+        """Returns the numbers of contexts that make a difference: 0 alone if none does, and 0 not for a model that
+        reads nothing else."""
+        if self.model is None or not self.model.config.has_context:
+            return [0]
+        return [number for number in num_contexts if number or self.model.config.has_form]
+
+
+class DrawnVectors:
+    """Vectors of one system from random choices of contexts, which serve every mode of injection.
+
+    Args:
+        source: The system.
+        contexts: For each word its contexts.
+        num_contexts: Numbers of contexts to try.
+        num_draws: How many choices are made for each number.
+        seed: Seed of all choices.
+        show_progress: Whether to show progress bars.
+
+    Attributes:
+        numbers: The numbers that make a difference; 0 alone if none does.
+        num_draws: How many choices were made; one if contexts make no difference.
+        failed: Words that got no vector.
+
+    Raises:
+        ValueError: If the system reads contexts only and is to be tried without any.
+    """
+
+    def __init__(
+        self,
+        source: VectorSource,
+        contexts: Mapping[str, Sequence[str]],
+        *,
+        num_contexts: Sequence[int],
+        num_draws: int,
+        seed: int,
+        show_progress: bool,
+    ) -> None:
+        self.numbers = source.choose_numbers(num_contexts)
+        self.num_draws = num_draws if source.reads_contexts() else 1
+        if not self.numbers:
+            raise ValueError(
+                f"num_contexts: expected a number above 0, as the model reads contexts only; got {list(num_contexts)}."
+            )
+        draw = source.draw_vectors(
+            contexts, max_contexts=POOL_FACTOR * max(num_contexts), seed=seed, show_progress=show_progress
+        )
+        self._vectors = {
+            number: [draw(number) for _ in range(self.num_draws if number else 1)] for number in self.numbers
+        }
+        self.failed = {word for drawn in self._vectors.values() for vectors in drawn for word in vectors.failed}
+
+    def replay(self) -> Callable[[int], WordVectors]:
+        """Returns a function that gives the vectors for a number of contexts, at each call the next ones."""
+        remaining = {number: iter(drawn) for number, drawn in self._vectors.items()}
+        return lambda number: next(remaining[number])
 
 
 @cache
