@@ -148,7 +148,10 @@ class Resources:
         if self.recipe.training is None:  # not chosen, as the constructor has checked: no result is up to date
             return None
         settings = asdict(self.training_recipe([system.model], seed))
-        return {name: value for name, value in settings.items() if name not in ("output", "features", "save_layers")}
+        left_out = ["output", "features", "save_layers"]
+        if PRESETS[system.model]["mode"] != "pieces":
+            left_out += ["pieces", "definitions"]
+        return {name: value for name, value in settings.items() if name not in left_out}
 
     def model_of(self, system: EvaluatedSystem, seed: int) -> str:
         """Returns the folder or name of a system's model, which is trained if it is a preset."""

@@ -141,8 +141,8 @@ class Probes:
     """Short texts that show what a vector does in the original encoder, and what it should do.
 
     For a word with definitions, its vector, alone or beside its pieces, must be understood as one of them. For a word
-    with a token of its own, a text with the vector, in place of the word or beside its pieces, must be understood as the
-    text with the token.
+    with a token of its own, a text with the vector, in place of the word or beside its pieces, must be understood as
+    the text with the token.
 
     Args:
         cuts: The cuts of the words.
@@ -271,6 +271,12 @@ class PieceCollator(WordCollator):
         owners = np.repeat(np.arange(len(words)), num_contexts)
         written = self.cuts.write([pieces[owner] for owner in owners], [self.contexts.input_ids(row) for row in rows])
         return inputs | self.processor.pad_contexts(*written)
+
+    def as_induced(self) -> "PieceCollator":
+        """Returns a collator that writes words as induction does: no random or hidden cut, and no probes."""
+        plain = copy.copy(self)
+        plain.cuts, plain.probes = self.cuts.harden(), None
+        return plain
 
     def respell(self, spellings: Mapping[int, str], *, keep_features: bool) -> "PieceCollator":
         return PieceCollator(

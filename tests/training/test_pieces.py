@@ -18,11 +18,12 @@ from support.tiny_training import (
 from transformers import AutoModel, AutoProcessor
 
 from bertram_hf.evaluation.recovery import hide_words
+from bertram_hf.induction import add_definitions
 from bertram_hf.training import Recipe, train_recipe
 from bertram_hf.training.batches import WordBatches
 from bertram_hf.training.contexts import EncodedContexts
-from bertram_hf.training.losses import MeaningLoss
-from bertram_hf.training.pieces import Meanings, PieceCuts, without_pieces
+from bertram_hf.training.losses import EncoderLoss
+from bertram_hf.training.pieces import PieceCuts, Probes, without_pieces
 from bertram_hf.training.recipe import PieceStageSettings
 from bertram_hf.training.run import TrainingRun
 from bertram_hf.words import PieceReader
@@ -138,7 +139,7 @@ def test_some_words_come_without_contexts(tmp_path):
     assert "input_ids" not in everything[0]
 
 
-@pytest.mark.parametrize("name", ["hard_share", "bare_share"])
+@pytest.mark.parametrize("name", ["hard_share", "random_share", "hidden_share", "bare_share"])
 def test_shares_are_checked(name):
     with pytest.raises(ValueError, match=rf"{name} must lie in \[0, 1\]"):
         PieceStageSettings(**{name: 1.5})
@@ -159,65 +160,128 @@ def definitions_file(tmp_path):
     return str(path)
 
 
-def test_definitions_are_read_and_trained_for(tmp_path, encoder_folder, definitions_file, monkeypatch):
-    losses = []
-    compute = MeaningLoss.__call__
-    monkeypatch.setattr(MeaningLoss, "__call__", lambda *inputs: losses.append(compute(*inputs)) or losses[-1])
-    fields = {"definitions": definitions_file, "pieces": STAGE | {"meaning": 0.5}}
+def test_definitions_and_texts_are_trained_for(tmp_path, encoder_folder, definitions_file, monkeypatch):
+    kinds = []
+    compute = EncoderLoss.__call__
+    monkeypatch.setattr(EncoderLoss, "__call__", lambda *inputs: kinds.append(inputs[-1]) or compute(*inputs))
+    fields = {"definitions": definitions_file, "pieces": STAGE | {"meaning": 0.5, "restoring": 2.0}}
     path = write_recipe(tmp_path / "with", encoder_folder, systems=["bertram-pieces"], **fields)
     run = TrainingRun(Recipe.load(path), show_progress=False)
     assert run.data.definitions.keys() == {"river", "kumquat"}  # of no held-out word, and none that tells its word
     assert run.data.defined == ["kumquat"]
     run.train()
-    assert losses
+    assert torch.cat(kinds).any()
+    assert not torch.cat(kinds).all()
     trained = induce(tmp_path / "with" / "out" / "bertram-pieces", SEVERAL_PIECES, encoder=str(encoder_folder))
-    without = induce(train(tmp_path / "without", encoder_folder), SEVERAL_PIECES, encoder=str(encoder_folder))
+    folder = train(tmp_path / "without", encoder_folder, pieces=STAGE | {"meaning": 0.0, "restoring": 0.0})
+    without = induce(folder, SEVERAL_PIECES, encoder=str(encoder_folder))
     assert torch.isfinite(trained).all()
     assert not torch.equal(trained, without)
 
 
-def test_a_definition_is_never_both_context_and_answer(tmp_path):
+@pytest.fixture
+def probes(tmp_path):
+    """Probes of a word with a token and definitions, and of one with neither."""
     processor = prepare_stage(tmp_path, "pieces", num_words=2)["processor"]
-    definitions = {"river": ["a long water", "a cold water"], "lake": []}
-    contexts = {
-        word: [f"the {word} near the house", *(f"{word} : {text}" for text in definitions[word])]
-        for word in definitions
-    }
+    definitions = {"river": ["a long water", "a cold water"], "quokka": []}
+    contexts = add_definitions({word: [f"the old {word} near the {word}"] for word in definitions}, definitions)
     encoded = EncodedContexts.build(without_pieces(processor), contexts.items(), tmp_path / "tokens-2")
-    meanings = Meanings(processor, encoded, list(definitions.values()))
-    pieces = [processor.encode_pieces("kumquat"), processor.encode_pieces("quokka")]
-    words = np.array([0, 1])
+    cuts = PieceCuts(processor, list(definitions), hard_share=0.5)
+    return Probes(cuts, encoded, list(definitions.values()))
+
+
+def decode(probes, ids):
+    return probes.processor.tokenizer.decode(ids, skip_special_tokens=False).replace("[PAD]", "").strip()
+
+
+def test_a_definition_is_never_both_context_and_answer(probes):
     seen = set()
-    for rows, numbers in (([0, 1, 3], [2, 1]), ([2, 3], [1, 1]), ([3], [0, 1])):
-        batch = meanings.draw(words, np.array(rows), np.array(numbers), pieces)
-        assert batch["meaning_words"].tolist() == [0]
-        told = processor.tokenizer.decode(batch["definition_ids"][0], skip_special_tokens=True)
-        assert told not in [contexts["river"][row].removeprefix("river : ") for row in rows if row < 3]
-        seen.add(told)
-        assert (batch["meaning_ids"] == processor.tokenizer.mask_token_id).sum() == 1
-    assert seen == set(definitions["river"])
-    assert meanings.draw(words, np.array([1, 2, 3]), np.array([2, 1]), pieces) == {}
+    for rows, numbers in (([0, 1, 3], [2, 1]), ([2, 3], [1, 1]), ([3], [0, 1]), ([0], [1, 0])):
+        batch = probes.draw(np.array([0, 1]), np.array(rows), np.array(numbers))
+        told = [decode(probes, ids) for ids in batch["answer_ids"][batch["is_definition"]]]
+        read = {1: "[CLS] a long water [SEP]", 2: "[CLS] a cold water [SEP]"}
+        assert len(told) == 1
+        assert told[0] not in [read[row] for row in rows if row in read]
+        assert set(batch["probe_words"].tolist()) == {0}
+        seen.update(told)
+    assert len(seen) == 2
+    everything = probes.draw(np.array([0, 1]), np.array([1, 2, 3]), np.array([2, 1]))
+    assert not everything or not everything["is_definition"].any()
+    assert probes.draw(np.array([1]), np.array([3]), np.array([1])) == {}
 
 
-def test_the_meaning_loss_is_the_cross_entropy_through_the_encoder(tmp_path):
-    processor, encoder = prepare_stage(tmp_path, "pieces", num_words=2)["processor"], tiny_encoder()
-    tokenizer = processor.tokenizer
-    vectors = torch.randn(3, encoder.config.hidden_size, requires_grad=True)
-    definitions = tokenizer(["a long water", "a dog", "the old king and queen"], padding=True, return_tensors="pt")
-    texts = tokenizer(["[MASK]", "ku / [MASK]", "[MASK]"], padding=True, return_tensors="pt")
-    inputs = [texts["input_ids"], texts["attention_mask"], definitions["input_ids"], definitions["attention_mask"]]
-    loss = MeaningLoss(encoder, tokenizer.mask_token_id)(vectors, *inputs)
-    table, embedded = encoder.get_input_embeddings().weight, []
-    for number, text in enumerate(["[MASK]", "ku / [MASK]", "[MASK]"]):
+def test_a_text_is_to_be_understood_as_with_the_token(probes):
+    tokenizer = probes.processor.tokenizer
+    own, slash = tokenizer.convert_tokens_to_ids(["river", "/"])
+    forms = set()
+    for start in range(40):  # the draws depend on the rows
+        batch = probes.draw(np.array([0]), np.array([0] + [1] * start), np.array([1 + start]))
+        for row in (~batch["is_definition"]).nonzero()[:, 0].tolist() if batch else ():
+            ids, answer = batch["probe_ids"][row].tolist(), batch["answer_ids"][row]
+            place = ids.index(tokenizer.mask_token_id)
+            assert ids.count(tokenizer.mask_token_id) == 1
+            is_beside = ids[place - 1] == slash
+            start_of_word = place - 1 - len(probes.cuts.hard_cut(0)) if is_beside else place
+            kept = [i for i, pooled in zip(ids, batch["probe_pooled"][row].tolist(), strict=True) if pooled]
+            restored = [*ids[:start_of_word], own, *ids[place + 1 :]]
+            assert [i for i in restored if i != tokenizer.pad_token_id] == [
+                i for i in answer.tolist() if i != tokenizer.pad_token_id
+            ]
+            assert (tokenizer.mask_token_id in kept) == (not is_beside)
+            forms.add(is_beside)
+    assert forms == {True, False}
+
+
+def test_the_loss_through_the_encoder_is_what_it_says(probes):
+    encoder, tokenizer = tiny_encoder(), probes.processor.tokenizer
+    vectors = torch.randn(4, encoder.config.hidden_size, requires_grad=True)
+    answers = ["a long water", "a dog", "the old king and queen", "the river near"]
+    texts, is_beside = ["[MASK]", "ku / [MASK]", "[MASK]", "the ku / [MASK] near"], [False, True, False, True]
+    told, asked = (tokenizer(each, padding=True, return_tensors="pt") for each in (answers, texts))
+    pooled = asked["attention_mask"].clone()
+    expected_texts = []
+    table = encoder.get_input_embeddings().weight
+    for row, text in enumerate(texts):
         (ids,) = tokenizer(text, return_tensors="pt")["input_ids"]
-        rows = torch.stack([vectors[number] if token == tokenizer.mask_token_id else table[token] for token in ids])
-        embedded.append(encoder(inputs_embeds=rows[None]).last_hidden_state[0].mean(dim=0))
-    told = [
-        encoder(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(dim=0)
-        for text in ("a long water", "a dog", "the old king and queen")
+        place = ids.tolist().index(tokenizer.mask_token_id)
+        rows = torch.stack([vectors[row] if i == place else table[token] for i, token in enumerate(ids)])
+        states = encoder(inputs_embeds=rows[None]).last_hidden_state[0]
+        kept = [i for i in range(len(ids)) if not (is_beside[row] and i in (place - 1, place))]
+        pooled[row, [i for i in range(len(ids)) if i not in kept]] = 0
+        expected_texts.append(states[kept].mean(dim=0))
+    expected_answers = [
+        encoder(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(dim=0) for text in answers
     ]
-    cosines = torch.stack([torch.stack([torch.cosine_similarity(a, b, dim=0) for b in told]) for a in embedded])
-    expected = -torch.log_softmax(cosines / 0.05, dim=1).diagonal().mean()
-    torch.testing.assert_close(loss, expected, atol=1e-4, rtol=1e-4)
+    cosines = torch.stack(
+        [torch.stack([torch.cosine_similarity(a, b, dim=0) for b in expected_answers]) for a in expected_texts]
+    )
+    meaning = -torch.log_softmax(cosines[:3, :3] / 0.05, dim=1).diagonal().mean()
+    loss = EncoderLoss(encoder, tokenizer.mask_token_id, meaning=0.5, restoring=2.0)(
+        vectors,
+        asked["input_ids"],
+        asked["attention_mask"],
+        pooled,
+        told["input_ids"],
+        told["attention_mask"],
+        torch.tensor([True, True, True, False]),
+    )
+    torch.testing.assert_close(loss, 0.5 * meaning + 2.0 * (1 - cosines[3, 3]), atol=1e-4, rtol=1e-4)
     loss.backward()
-    assert vectors.grad.abs().sum() > 0
+    assert vectors.grad.abs().sum(dim=1).min() > 0
+
+
+def test_random_and_hidden_cuts_are_drawn(tmp_path):
+    processor = prepare_stage(tmp_path, "pieces", num_words=8)["processor"]
+    cuts = PieceCuts(processor, ["river", "kumquat"], hard_share=1.0, hidden_share=0.5)
+    unknown = [processor.tokenizer.unk_token_id]
+    draws = [cuts.draw(np.array([0, 1]), np.array([row]), np.array([1, 0])) for row in range(200)]
+    assert 60 < sum(first == unknown for first, _ in draws) < 140
+    assert all(
+        second == processor.encode_pieces("kumquat") for _, second in draws
+    )  # without contexts nothing is hidden
+    assert draws == [cuts.draw(np.array([0, 1]), np.array([row]), np.array([1, 0])) for row in range(200)]
+    at_random = PieceCuts(processor, ["kumquat"], hard_share=1.0, random_share=1.0)
+    reader = PieceReader(processor.tokenizer)
+    found = {tuple(at_random.draw(np.array([0]), np.array([row]))[0]) for row in range(100)}
+    assert all("".join(map(reader.read, pieces)).replace("·", "") == "kumquat" for pieces in found)
+    assert cuts.key != at_random.key
