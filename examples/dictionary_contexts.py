@@ -3,10 +3,12 @@
 GCIDE, for example, is Debian's package dict-gcide:
     python examples/dictionary_contexts.py /usr/share/dictd/gcide definitions.txt
     bertram corpus definitions.txt corpus --words my-words.txt --lower-case
+A file that ends in .jsonl gets a line for each word, with "word" and "definitions", as `bertram induce` takes it.
 """
 
 import argparse
 import gzip
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,12 +68,19 @@ def main() -> None:
     """Writes all senses."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dictionary", help="path of the dictionary without .index and .dict.dz")
-    parser.add_argument("output", help="text file to write")
+    parser.add_argument("output", help="text or JSON-lines file to write")
     arguments = parser.parse_args()
     senses = dict.fromkeys(
         sense for headword, entry in read_entries(arguments.dictionary) for sense in read_senses(headword, entry)
     )
-    Path(arguments.output).write_text("\n".join(senses) + "\n", encoding="utf-8")
+    lines = list(senses)
+    if arguments.output.endswith(".jsonl"):
+        definitions: dict[str, list[str]] = {}
+        for sense in senses:
+            word, definition = sense.split(": ", 1)
+            definitions.setdefault(word, []).append(definition)
+        lines = [json.dumps({"word": word, "definitions": texts}) for word, texts in definitions.items()]
+    Path(arguments.output).write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"{len(senses):,} senses: {arguments.output}")
 
 

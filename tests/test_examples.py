@@ -1,10 +1,15 @@
 """Tests of the scripts in `examples`."""
 
 import gzip
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from support.tiny_wordnet import write_tiny_wordnet
+
+from bertram_hf.induction.word_lines import read_word_lines
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -115,3 +120,42 @@ def test_dictionary_becomes_one_clean_definition_a_line(tmp_path):
         "café: A coffee house.",
     ]
     assert printed == f"3 senses: {output}\n"
+
+
+def test_a_dictionary_becomes_json_lines(tmp_path):
+    write_dictionary(tmp_path / "tiny", [("kumquat", ENTRY)])
+    output = tmp_path / "definitions.jsonl"
+    command = [sys.executable, EXAMPLES / "dictionary_contexts.py", tmp_path / "tiny", output]
+    subprocess.run(command, check=True, capture_output=True)
+    assert read_word_lines(output)[1] == {
+        "kumquat": [
+            "A small citrus fruit with a sweet rind and acid pulp, eaten whole.",
+            "The tree that bears it; a shrub of the genus Fortunella.",
+        ]
+    }
+
+
+def test_wordnet_becomes_json_lines(tmp_path):
+    (tmp_path / "wordnet").mkdir()
+    write_tiny_wordnet(tmp_path / "wordnet")
+    output = tmp_path / "definitions.jsonl"
+    command = [sys.executable, EXAMPLES / "wordnet_definitions.py", output, "--wordnet", tmp_path / "wordnet"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    definitions = read_word_lines(output)[1]
+    assert definitions
+    assert all(texts and all(texts) for texts in definitions.values())
+    assert printed == f"{len(definitions):,} words: {output}\n"
+
+
+def test_citations_become_json_lines(tmp_path):
+    citation = (
+        "<PubmedArticle><ArticleTitle>On <i>kumquats</i></ArticleTitle><Abstract><AbstractText>They are\n sour."
+        "</AbstractText><AbstractText>We ate &lt; two.</AbstractText></Abstract></PubmedArticle>"
+    )
+    without = "<PubmedArticle><ArticleTitle>No abstract</ArticleTitle></PubmedArticle>"
+    (tmp_path / "medline.xml.gz").write_bytes(gzip.compress(f"<Set>{citation}{without}</Set>".encode()))
+    output = tmp_path / "abstracts.jsonl"
+    command = [sys.executable, EXAMPLES / "pubmed_abstracts.py", output, tmp_path / "medline.xml.gz"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert json.loads(output.read_text()) == {"title": "On kumquats", "text": "They are sour. We ate < two."}
+    assert printed == f"1 abstracts: {output}\n"

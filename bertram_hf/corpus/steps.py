@@ -147,7 +147,9 @@ class MergeContexts(PipelineStep):
         counts = dict(zip(*pq.read_table(counts_file).to_pydict().values(), strict=True)) | dict(term_counts)
         offsets = pa.array(np.append(starts, len(rows)), pa.int32())
         texts = rows["text"].cast(pa.string()).combine_chunks()
-        columns = [pa.array(found, pa.string()), pa.array([counts[word] for word in found], pa.int64())]
+        # A word is also found where it is written otherwise in upper case only, as ς and σ: not counted, but there.
+        numbers = [counts.get(word, int(size)) for word, size in zip(found, np.diff(offsets), strict=True)]
+        columns = [pa.array(found, pa.string()), pa.array(numbers, pa.int64())]
         table = pa.table([*columns, pa.ListArray.from_arrays(offsets, texts)], schema=CONTEXTS_SCHEMA)
         write_parquet(table, self.settings.folder("result/contexts") / f"part-{part:05d}.parquet")
         mine = {word for word in words if part_of(word, num_parts) == part}

@@ -23,6 +23,7 @@ from ..words.splitting import normalize_spelling, split_words
 from .recipe import Recipe
 
 logger = logging.getLogger(__name__)
+MAX_DEFINITIONS = 8  # of a word; of more, some from all senses
 
 
 @dataclass
@@ -38,7 +39,7 @@ class TrainingData:
         targets: The target vectors of all of them.
         num_approximated: How many training words have approximated targets.
         definitions: The definitions of training words and of `defined`.
-        defined: Words of several pieces that have definitions and no target.
+        defined: Words of several pieces that have two definitions or more and no target.
     """
 
     contexts: CorpusContexts
@@ -95,8 +96,14 @@ def prepare_data(
     split = split_by_family(train_words, recipe.heldout.development_share, seed=recipe.seed)
     check_no_leak(split.train, [*split.heldout, *heldout, *excluded])
     in_training = set(split.train)
-    definitions = read_definitions(recipe.definitions, lower_case, [*split.heldout, *heldout, *excluded])
-    unknown = [word for word in definitions if word not in in_training]
+    definitions = {
+        word: texts[:: -(-len(texts) // MAX_DEFINITIONS)]
+        for word, texts in read_definitions(
+            recipe.definitions, lower_case, [*split.heldout, *heldout, *excluded]
+        ).items()
+    }
+    # One definition is read, another one found.
+    unknown = [word for word, texts in definitions.items() if word not in in_training and len(texts) > 1]
     pieces = reader.split(unknown) if unknown else []
     return TrainingData(
         contexts,

@@ -21,7 +21,7 @@ from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor, pad_rows
 from ..tokenization_form import NO_UNIT
 from ..utils.distributed import join_processes
-from ..utils.hashing import fingerprint, hash_model, hash_weights
+from ..utils.hashing import derive_seed, fingerprint, hash_model, hash_weights
 from ..utils.models import in_eval_mode
 from ..utils.progress import progress_bar
 from .batches import WordCollator
@@ -64,9 +64,10 @@ def prepare_inputs(
     cuts: PieceCuts | None = None
     development_words: Sequence[str] = data.development
     if isinstance(settings, PieceStageSettings):
+        defined = sorted(data.defined, key=lambda word: derive_seed(recipe.seed, "defined", word))
         cuts = PieceCuts(
             processor,
-            [*data.train, *(data.defined if settings.meaning else ()), *data.development],
+            [*data.train, *(defined[: settings.max_defined] if settings.meaning else ()), *data.development],
             hard_share=settings.hard_share,
             random_share=settings.random_share,
             hidden_share=settings.hidden_share,

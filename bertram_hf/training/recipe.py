@@ -93,6 +93,7 @@ class PieceStageSettings(StageSettings):
         ridge_words: The ridge regression is made on at most so many words, as the encoder has to read them.
         meaning: Weight of definitions in [`EncoderLoss`]; words of several pieces need no target for it.
         restoring: Weight of texts in [`EncoderLoss`].
+        max_defined: At most so many words that have definitions and no target, drawn at random.
     """
 
     freeze_encoder: bool = True
@@ -104,6 +105,7 @@ class PieceStageSettings(StageSettings):
     ridge_words: int = 4000
     meaning: float = 0.0
     restoring: float = 0.0
+    max_defined: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("hard_share", "random_share", "hidden_share", "bare_share"):

@@ -357,3 +357,12 @@ def test_a_damaged_summary_is_one_clear_error(tmp_path):
         load_contexts(tmp_path / "out")
     with pytest.raises(ValueError, match=r"There is no folder .*nowhere"):
         load_contexts(tmp_path / "nowhere")
+
+
+def test_two_spellings_of_one_word_may_be_asked_for(tmp_path):
+    (tmp_path / "text.txt").write_text("We take the value of σ here. It is not the σ of before.", encoding="utf-8")
+    build_corpus(str(tmp_path / "text.txt"), tmp_path / "out", lower_case=True, words=["ς", "σ"], show_progress=False)
+    ((word, count, sentences),) = (
+        (row["word"], row["count"], row["contexts"]) for row in load_contexts(tmp_path / "out")
+    )
+    assert (word, count, len(sentences)) == ("ς", 2, 2)
