@@ -8,7 +8,7 @@ from ..modeling_bertram import BertramModel
 from .batches import WordCollator, draw_sizes
 
 WORDS_PER_BLOCK = 512
-NUM_DRAWS = 4  # of contexts for each word
+NUM_DRAWS = 4  # of contexts for each word; one if the encoder has to read them
 CONTEXTS_PER_READING = 64
 
 
@@ -32,7 +32,8 @@ def start_from_ridge(
         model: The model.
         inputs: The training words; without cached features, the encoder reads their contexts.
         penalty: The ridge penalty, for features of variance one, in units of a word.
-        min_contexts: Each word takes part four times, with the means of random numbers of contexts from this one
+        min_contexts: Each word takes part four times (once without cached features), with the means of random numbers
+            of contexts from this one
         max_contexts: to this one, so that the map fits words with few contexts.
         max_words: At most so many words, drawn at random, take part; all if not given.
         seed: Seed of these draws.
@@ -43,8 +44,10 @@ def start_from_ridge(
         chosen = generator.permutation(chosen)[:max_words]
     blocks = np.array_split(chosen, -(-len(chosen) // WORDS_PER_BLOCK))
 
+    num_draws = 1 if inputs.features is None else NUM_DRAWS
+
     def draw(words: np.ndarray) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        return [_mean_inputs(model, inputs, words, min_contexts, max_contexts, generator) for _ in range(NUM_DRAWS)]
+        return [_mean_inputs(model, inputs, words, min_contexts, max_contexts, generator) for _ in range(num_draws)]
 
     sample = torch.cat([block[0] for block in draw(generator.permutation(chosen)[:WORDS_PER_BLOCK])])
     mean, scale = sample.mean(dim=0), sample.std(dim=0)
@@ -68,7 +71,7 @@ def start_from_ridge(
             columns = torch.cat([slopes, share * slopes[:, :second_size], share * has_bias, 1 - share], dim=1)
             square += columns.T @ columns
             cross += columns.T @ targets
-    penalties = torch.full((num_columns,), penalty * NUM_DRAWS, dtype=torch.float64)
+    penalties = torch.full((num_columns,), penalty * num_draws, dtype=torch.float64)
     penalties[-2:] = 1e-6
     solution = torch.linalg.solve(square + penalties.diag(), cross)  # (columns, H)
     weights, biases = solution[:size] / scale[:, None], solution[-2:]
