@@ -140,9 +140,9 @@ class PieceCuts:
 class Probes:
     """Short texts that show what a vector does in the original encoder, and what it should do.
 
-    For a word with definitions, its vector, alone or beside its pieces, must be understood as one of them. For a word
-    with a token of its own, a text with the vector, in place of the word or beside its pieces, must be understood as
-    the text with the token.
+    For a word with definitions, its vector, alone or beside its pieces, must be understood as one of them. A text with
+    the vector, in place of the word or beside its pieces, must be understood as the text as it is: with the word's own
+    token or, if it has none, with its pieces.
 
     Args:
         cuts: The cuts of the words.
@@ -161,8 +161,7 @@ class Probes:
         ends = np.cumsum([0, *map(len, definitions)])
         self._spans = list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
         self._first_rows = contexts.offsets[1:] - np.diff(ends)  # of each word's definitions among its contexts
-        natural = [self.processor.encode_pieces(word) for word in contexts.words]
-        self._tokens = [pieces[0] if len(pieces) == 1 else None for pieces in natural]
+        self._natural = [self.processor.encode_pieces(word) for word in contexts.words]
 
     def draw(self, words: np.ndarray, rows: np.ndarray, num_contexts: np.ndarray) -> dict[str, torch.Tensor]:
         """Draws probes of words (W,), by row, of which these contexts (C,) are read; nothing if there are none.
@@ -215,16 +214,18 @@ class Probes:
         return self._write(word, [], [], is_beside), self._definitions[start + random.choice(free)], is_beside
 
     def _draw_text(self, word: int, random: Random) -> tuple[list[int], list[int], bool] | None:
-        """Draws a short text around a word that has a token of its own."""
-        first, last, token = self.contexts.offsets[word], self._first_rows[word], self._tokens[word]
-        if token is None or first == last or random.random() >= TEXT_SHARE:
+        """Draws a short text around a word."""
+        first, last = self.contexts.offsets[word], self._first_rows[word]
+        if first == last or random.random() >= TEXT_SHARE:
             return None
         row = random.randrange(first, last)
-        ids = [token if i == self._mask_id else i for i in self.contexts.input_ids(row)]
-        place, (before, after) = int(self.contexts.mask_positions[row]), random.choice(TEXT_SIDES)
-        left, right = ids[max(1, place - before) : place], ids[place + 1 : -1][:after]
+        ids, place = self.contexts.input_ids(row), int(self.contexts.mask_positions[row])
+        before, after = random.choice(TEXT_SIDES)
+        left = ids[max(1, place - before) : place]
+        right = [i for i in ids[place + 1 : -1][:after] if i != self._mask_id]
         is_beside = random.random() < BESIDE_SHARE
-        return self._write(word, left, right, is_beside), self.processor.frame([*left, token, *right]), is_beside
+        answer = self.processor.frame([*left, *self._natural[word], *right])
+        return self._write(word, left, right, is_beside), answer, is_beside
 
     def _write(self, word: int, left: list[int], right: list[int], is_beside: bool) -> list[int]:
         inner = [*left, self._mask_id, *right]
