@@ -259,7 +259,8 @@ def read_pieces(
         the pieces: their mean, the first and the last one.
     """
     first, last = mask_positions - 1 - num_pieces, mask_positions - 2
-    number = torch.arange(int(num_pieces.max()), device=num_pieces.device)
+    most = inputs_embeds.shape[1] if is_compiling() else int(num_pieces.max())  # a compiler knows shapes only
+    number = torch.arange(most, device=num_pieces.device)
     is_piece = number < num_pieces[:, None]  # (C, P)
     pieces = torch.where(is_piece, first[:, None] + number, mask_positions[:, None])
     positions = torch.cat([mask_positions[:, None], pieces], dim=1)

@@ -87,7 +87,8 @@ class BertramConfig(PreTrainedConfig):
         character_hidden_size: Size of each LSTM direction (`"lstm"`).
         ngram_dropout: In training, the share of n-grams that is dropped (`"ngram"`).
         freeze_encoder: Whether the encoder is frozen and always in eval mode, as in the paper. If not, its layers are
-            trained (in mode pieces without dropout); its input embeddings, whose space the vectors are for, never are.
+            trained, in mode pieces without dropout unless gradients are checkpointed; its input embeddings, whose space
+            the vectors are for, never are.
         freeze_form: Whether the form part is frozen (the paper's third stage for `"add"`).
         encoder_name_or_path: Where the encoder came from; a slim checkpoint loads it from there.
         encoder_included: `False` in a slim checkpoint: the weights file does not hold the encoder.

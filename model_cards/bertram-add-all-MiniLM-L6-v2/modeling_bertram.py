@@ -166,11 +166,17 @@ class BertramModel(SlimPreTrainedModel):
     def train(self, mode: bool = True) -> "BertramModel":
         super().train(mode)
         # The released code runs its frozen parts with dropout; we do not, so that their outputs can be cached.
-        if self.config.has_context and (self.config.freeze_encoder or self.config.reads_pieces):
+        if self.config.has_context and (
+            self.config.freeze_encoder or (self.config.reads_pieces and not self.encoder.is_gradient_checkpointing)
+        ):
             self.encoder.eval()
         if self.config.has_form_encoder and self.config.freeze_form:
             self.form_encoder.eval()
         return self
+
+    def gradient_checkpointing_enable(self, *args: Any, **kwargs: Any) -> None:
+        super().gradient_checkpointing_enable(*args, **kwargs)
+        self.train(self.training)  # layers are checkpointed in training mode only
 
     def encode_forms(self, form_ids: torch.Tensor) -> torch.Tensor:
         """Maps form ids (W, N) to the vectors (W, H) of words without contexts."""

@@ -24,7 +24,7 @@ TOLERANCES = {"fp32": 1e-6, "fp16": 5e-3, "bf16": 1e-2}
 
 class BertramModelTests(ModelTesterMixin):
     all_model_classes = (BertramModel,)
-    additional_model_inputs = ("mask_positions", "num_contexts", "form_ids")
+    additional_model_inputs = ("mask_positions", "num_contexts", "form_ids", "num_pieces")
     test_can_init_all_missing_weights_before_2023 = True
     _is_composite = True
     text_config_class: type[PreTrainedConfig]
@@ -162,6 +162,11 @@ class BertShallowTest(BertramModelTests, unittest.TestCase):
 class BertContextTest(BertramModelTests, unittest.TestCase):
     text_config_class = BertConfig
     config_fields = {"mode": "context"}
+
+
+class BertPiecesTest(BertramModelTests, unittest.TestCase):
+    text_config_class = BertConfig
+    config_fields = {"mode": "pieces", "context_weighting": "scored"}
 
 
 class RobertaAddTest(BertramModelTests, unittest.TestCase):

@@ -4,6 +4,7 @@ import torch
 from transformers import PreTrainedConfig
 
 from bertram_hf import BertramConfig
+from bertram_hf.modeling_bertram import TOKENS_AROUND_PIECES
 
 
 class BertramModelTester:
@@ -41,6 +42,9 @@ class BertramModelTester:
         inputs: dict[str, torch.Tensor] = {}
         if config.has_form:
             inputs["form_ids"] = torch.randint(2, self.form_vocab_size, (self.batch_size, self.num_ngrams))
+        if config.reads_pieces:  # two pieces among the tokens of the word alone
+            inputs["form_ids"] = torch.randint(5, self.vocab_size, (self.batch_size, 2 + TOKENS_AROUND_PIECES))
+            inputs["num_pieces"] = torch.full((self.batch_size,), 2)
         if config.has_context:
             attention_mask = torch.ones(self.batch_size, self.seq_length, dtype=torch.long)
             attention_mask[::2, -2:] = 0
