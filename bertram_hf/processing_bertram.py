@@ -20,7 +20,7 @@ from .processing_context import (
     end_ids,
     is_uncased,
     tokenize_parts,
-    tokenize_plain,
+    tokenize_words,
     truncation_span,
 )
 from .processing_look_alikes import LOOK_ALIKES_NAME, LookAlikes
@@ -37,7 +37,6 @@ SETTINGS = ("max_length", "prefix", "match", "separator")  # in processor_config
 WORD_NOT_FOUND = "word not found"
 AFTER_PIECES = "/"
 MIN_LENGTH_WITH_PIECES = 16
-LONE_SPACES = ("Ġ", "▁")  # the space before a word, as a token of its own
 
 
 @dataclass
@@ -248,9 +247,7 @@ class BertramProcessor(ProcessorMixin):
             return []
         if word in self._pieces_of:
             return self._pieces_of[word]
-        (ids,) = tokenize_plain(self.tokenizer, [f" {self.normalize_word(word)}"])
-        tokens = self.tokenizer.convert_ids_to_tokens(ids)
-        ids = [i for i, token in zip(ids, tokens, strict=True) if token not in LONE_SPACES]
+        (ids,) = tokenize_words(self.tokenizer, [self.normalize_word(word)])
         return ids[: self._max_tokens // 2 - 1] or [self.tokenizer.unk_token_id]
 
     def with_pieces(self, pieces: Mapping[str, list[int]]) -> "BertramProcessor":

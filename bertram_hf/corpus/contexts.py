@@ -2,11 +2,12 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from datasets import load_dataset
 
+from ..induction.definitions import add_definitions
 from .build import CorpusSummary, build_corpus, load_contexts
 from .settings import CorpusSource
 
@@ -55,13 +56,23 @@ class CorpusContexts:
 
 
 class ContextsOf:
-    """Words with their contexts, for several readings: what `EncodedContexts.build` takes."""
+    """Words with their contexts, for several readings: what `EncodedContexts.build` takes.
 
-    def __init__(self, words: Sequence[str], contexts: CorpusContexts) -> None:
-        self.words, self.contexts = words, contexts
+    Args:
+        words: The words.
+        contexts: Their contexts; a word that never occurs has none.
+        definitions: Definitions of some of them, which follow the contexts.
+    """
+
+    def __init__(
+        self, words: Sequence[str], contexts: CorpusContexts, definitions: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        self.words, self.contexts, self.definitions = words, contexts, definitions or {}
 
     def __iter__(self) -> Iterator[tuple[str, list[str]]]:
-        return ((word, self.contexts[word]) for word in self.words)
+        for word in self.words:
+            own = {word: self.definitions.get(word, ())}
+            yield word, add_definitions({word: self.contexts.get(word)}, own)[word]
 
     def __len__(self) -> int:
         return len(self.words)

@@ -114,9 +114,9 @@ class ContextDraws:
         if outputs.look_alike_weights is not None:
             token_ids = self._look_alikes["look_alike_ids"]
             vectors.look_alikes = name_look_alikes(self.processor, self.words, token_ids, outputs.look_alike_weights)
-        estimates = estimate_reliability(self.model, form, chosen, counts, outputs.word_embeddings)
-        if estimates is not None:
-            vectors.reliability = dict(zip(self.words, (round(value, 4) for value in estimates.tolist()), strict=True))
+        vectors.reliability = estimate_reliability(
+            self.model, self.words, form, chosen, counts, outputs.word_embeddings
+        )
         if not self.model.config.has_form and not counts.all():
             kept = [word for word, count in zip(self.words, counts.tolist(), strict=True) if count]
             vectors = vectors.select(kept)

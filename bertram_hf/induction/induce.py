@@ -130,11 +130,8 @@ def _induce(
         if found:
             named = name_look_alikes(processor, words[start:end], found["look_alike_ids"], outputs.look_alike_weights)
             shares.update(named)
-        estimates = estimate_reliability(
-            model, form, embeddings, num_contexts.to(model.device), outputs.word_embeddings
-        )
-        if estimates is not None:
-            reliability.update(zip(words[start:end], (round(value, 4) for value in estimates.tolist()), strict=True))
+        readings = (form, embeddings, num_contexts.to(model.device), outputs.word_embeddings)
+        reliability.update(estimate_reliability(model, words[start:end], *readings))
         word_embeddings.append(outputs.word_embeddings.cpu())
         weights.update(zip(words[start:end], outputs.context_weights.cpu().split(num_contexts.tolist()), strict=True))
 

@@ -1,5 +1,6 @@
 """How far an induced vector can be trusted, judged without knowing the true one."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -54,15 +55,17 @@ def read_signs(
     )
 
 
-def estimate_reliability(model: BertramModel, *readings: Any) -> torch.Tensor | None:
-    """Returns for each word the cosine (W,) that its vector is expected to have with the true one, between 0 and 1.
+def estimate_reliability(model: BertramModel, words: Sequence[str], *readings: Any) -> dict[str, float]:
+    """Returns for each word the cosine that its vector is expected to have with the true one, between 0 and 1.
 
     Args:
         model: The model, whose configuration has what `fit_reliability` found; otherwise there is no estimate.
+        words: W words.
         readings: As `read_signs`.
     """
     coefficients = model.config.reliability
     if coefficients is None:
-        return None
+        return {}
     signs = read_signs(model, *readings)
-    return (signs @ torch.tensor(coefficients, device=signs.device)).clamp(0.0, 1.0)
+    estimates = (signs @ torch.tensor(coefficients, device=signs.device)).clamp(0.0, 1.0)
+    return {word: round(value, 4) for word, value in zip(words, estimates.tolist(), strict=True)}

@@ -186,6 +186,10 @@ class WordCollator:
         positions = self.contexts.mask_positions[rows].tolist()
         return inputs | self.processor.pad_contexts([self.contexts.input_ids(row) for row in rows], positions)
 
+    def as_induced(self) -> "WordCollator":
+        """Returns a collator that writes words as induction does."""
+        return self
+
     def respell(self, spellings: Mapping[int, str], *, keep_features: bool) -> "WordCollator":
         """Returns a collator for which some words, by row, are spelled otherwise.
 

@@ -6,7 +6,7 @@ Features are what a frozen encoder says of each context, computed once and kept 
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +16,6 @@ from accelerate import PartialState
 
 from ..corpus.contexts import ContextsOf
 from ..induction.batching import encode_tokens
-from ..induction.definitions import add_definitions
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor, pad_rows
 from ..tokenization_form import NO_UNIT
@@ -86,7 +85,7 @@ def prepare_inputs(
         row_of = {word: row for row, word in enumerate(data.train)}
         forms = forms[[row_of[word] for word in train.words]]
     # Of development words the hard cuts, so that one number is watched.
-    cuts_of = {True: cuts and cuts.select(train.words), False: cuts and cuts.select(development.words).harden()}
+    cuts_of = [cuts and cuts.select(train.words), cuts and cuts.select(development.words).harden()]
     can_cache = config.freeze_encoder and (config.freeze_form or not reads_form)
     features: list[np.ndarray | None] = [None, None]
     if config.has_context and settings.cache and can_cache:
@@ -99,20 +98,19 @@ def prepare_inputs(
                 dtype=settings.cache_dtype,  # type: ignore[arg-type]
                 form_embeddings=forms if contexts is train and reads_form else None,
                 form_dropout=settings.cached_form_dropout and contexts is train,
-                cuts=cuts_of[contexts is train],
+                cuts=own_cuts,
                 seed=recipe.seed,
                 show_progress=show_progress,
             )
-            for contexts in (train, development)
+            for contexts, own_cuts in zip((train, development), cuts_of, strict=True)
         ]
     known = data.targets.to_dict()
     no_target = torch.full_like(data.targets.embeddings[0], torch.nan)
     makers: list[WordCollator] = []
-    for contexts, feature, form in zip((train, development), features, (forms, None), strict=True):
+    for contexts, feature, form, own_cuts in zip((train, development), features, (forms, None), cuts_of, strict=True):
         if not len(contexts.words):
             continue
         targets = torch.stack([known.get(word, no_target) for word in contexts.words])
-        own_cuts = cuts_of[contexts is train]
         if own_cuts is None:
             makers.append(WordCollator(processor, contexts, targets, feature, form))
             continue
@@ -128,26 +126,9 @@ def _encode(
     processor: BertramProcessor, words: Sequence[str], data: TrainingData, folder: Path, show_progress: bool
 ) -> EncodedContexts:
     """Tokenises the contexts of words, once for all processes; for mode pieces with definitions behind them."""
-    contexts: Iterable[tuple[str, Sequence[str]]] = ContextsOf(words, data.contexts)
-    if processor.pieces:
-        contexts = DefinedContexts(words, data)
+    contexts = ContextsOf(words, data.contexts, data.definitions if processor.pieces else None)
     with join_processes().main_process_first():
         return EncodedContexts.build(without_pieces(processor), contexts, folder, show_progress=show_progress)
-
-
-class DefinedContexts:
-    """Words with their contexts and, behind these, their definitions, for several readings."""
-
-    def __init__(self, words: Sequence[str], data: TrainingData) -> None:
-        self.words, self.data = words, data
-
-    def __iter__(self) -> Iterator[tuple[str, list[str]]]:
-        for word in self.words:
-            own = {word: self.data.definitions.get(word, [])}
-            yield word, add_definitions({word: self.data.contexts.get(word)}, own)[word]
-
-    def __len__(self) -> int:
-        return len(self.words)
 
 
 @torch.inference_mode()

@@ -194,8 +194,7 @@ class TrainingRun:
             model.config.reliability = self.fit_reliability(model, processor, makers[1].contexts.words, folder)
         if self.recipe.look_alikes is None:
             return model
-        inputs = makers[0].as_induced() if isinstance(makers[0], PieceCollator) else makers[0]
-        return self.train_look_alikes(model, processor, inputs, folder, self.recipe.look_alikes)
+        return self.train_look_alikes(model, processor, makers[0].as_induced(), folder, self.recipe.look_alikes)
 
     def fit_reliability(
         self, model: BertramModel, processor: BertramProcessor, words: Sequence[str], trained: Path

@@ -5,7 +5,7 @@ from functools import cache
 
 from transformers import PreTrainedTokenizerBase
 
-from ..processing_context import tokenize_plain
+from ..processing_context import tokenize_words
 
 # WordPiece marks the pieces that continue a word; byte-level BPE and SentencePiece mark those that begin one.
 PIECE_MARKERS = ("##", "Ġ", "▁")
@@ -34,8 +34,8 @@ class PieceReader:
         left out."""
         pieces: list[list[int]] = []
         for start in range(0, len(words), WORDS_PER_CALL):
-            pieces += tokenize_plain(self.tokenizer, [f" {word}" for word in words[start : start + WORDS_PER_CALL]])
-        return [[piece for piece in ids if self.tokens.get(piece) not in ("Ġ", "▁")] for ids in pieces]
+            pieces += tokenize_words(self.tokenizer, words[start : start + WORDS_PER_CALL])
+        return pieces
 
     def read(self, token_id: int) -> str:
         """Returns a token as text: "·" stands before one that continues a word, "\\xc3" for a byte that is no text."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
+from ..processing_context import LONE_SPACES
 from .families import word_family
 from .pieces import PieceReader
 
@@ -82,7 +83,7 @@ class UnknownSplitter:
             if found is None:
                 return None
             pieces += found
-        pieces = [piece for piece in pieces if self.reader.tokens.get(piece) not in ("Ġ", "▁")]
+        pieces = [piece for piece in pieces if self.reader.tokens.get(piece) not in LONE_SPACES]
         return pieces if len(pieces) > 1 else None
 
 

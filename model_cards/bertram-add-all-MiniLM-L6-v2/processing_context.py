@@ -8,6 +8,7 @@ from transformers import PreTrainedTokenizerBase
 from .processing_words import WordError, WordPattern, normalize_text, replace_surrogates
 
 Parts = list[str | int]
+LONE_SPACES = ("Ġ", "▁")  # the space before a word, as a token of its own
 
 
 def tokenize_plain(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
@@ -22,6 +23,12 @@ def tokenize_plain(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> 
         return_token_type_ids=False,
         verbose=False,  # too long a text is cut later
     )["input_ids"]
+
+
+def tokenize_words(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> list[list[int]]:
+    """Returns the token ids of words as they stand after a space; a token that is only the space is left out."""
+    spaces = set(tokenizer.convert_tokens_to_ids(list(LONE_SPACES))) - {tokenizer.unk_token_id}
+    return [[i for i in ids if i not in spaces] for ids in tokenize_plain(tokenizer, [f" {word}" for word in words])]
 
 
 def end_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
