@@ -28,7 +28,14 @@ def texts(words=WORDS):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("fields", [{}, {"context_layers": "last", "context_weighting": "uniform"}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"context_layers": "last", "context_weighting": "uniform"},
+        {"second_map": True, "form_strength": 3},
+    ],
+)
 def test_vectors_equal_the_naive_reading(make_pieces, family, fields):
     model, processor = make_pieces(family, max_length=64, **fields)
     induced = induce_vectors(model, processor, texts())
@@ -145,3 +152,8 @@ def test_definitions_are_contexts(make_pair, mode):
     torch.testing.assert_close(induced.embeddings, induce_vectors(model, processor, written).embeddings)
     with pytest.raises(TypeError, match="Expected a list of definitions for 'kumquat'"):
         induce_vectors(model, processor, {}, definitions={"kumquat": "a sour fruit"})
+
+
+def test_form_strength_says_nothing_without_a_second_map(make_pieces):
+    with pytest.raises(ValueError, match="pieces with second_map; got 3"):
+        make_pieces(form_strength=3)

@@ -1,5 +1,6 @@
 """Evaluators and statistics."""
 
+from .classification import TextClassification
 from .definitions import DefinitionRetrieval
 from .embedding import SentenceEmbedder
 from .misspellings import evaluate_misspellings
@@ -16,6 +17,7 @@ __all__ = [
     "RecoveryScore",
     "SentenceEmbedder",
     "TermSimilarity",
+    "TextClassification",
     "bootstrap_interval",
     "compare_systems",
     "evaluate_misspellings",

@@ -47,7 +47,7 @@ class RarifiedBenchmark:
     def __init__(self, resources: Resources, task: RarifiedTask) -> None:
         self.resources, self.task = resources, task
         self.folder = resources.work / "rarified" / file_name(task.name)
-        self.rows = resources.rows_of(task.name, items=True)
+        self.rows = resources.rows_of(task.name, file=f"rarified {task.name}", items=True)
         self._made: dict[int, tuple[PreTrainedModel, Dataset]] = {}  # of the seed at work
         self._induced: dict[tuple[int, str, bool], tuple[WordVectors, dict[str, int]]] = {}
 

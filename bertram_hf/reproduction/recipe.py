@@ -235,6 +235,31 @@ class RarifiedTask:
 
 
 @dataclass(frozen=True)
+class NaturalTask:
+    """A classification set as it is; see [`TextClassification`]. The rare words of its training texts are injected.
+
+    Args:
+        name: The name that tables show.
+        inputs: Files of training texts: TSV, CSV, JSONL or Parquet; or
+        dataset: its name on the Hub, `[name]`, `[name, config]` or `[name, config, split]`.
+        test_inputs: Files of texts to classify; by default half of the texts is held out for that.
+        text_column: The column of texts.
+        label_column: The column of labels.
+        max_texts: At most so many texts of each part, drawn at random.
+        min_texts: A word must stand in so many training texts.
+    """
+
+    name: str
+    inputs: list[str] = field(default_factory=list)
+    dataset: list[str] = field(default_factory=list)
+    test_inputs: list[str] = field(default_factory=list)
+    text_column: str = "text"
+    label_column: str = "label"
+    max_texts: int | None = None
+    min_texts: int = 2
+
+
+@dataclass(frozen=True)
 class EvaluationRecipe:
     """An evaluation recipe.
 
@@ -254,6 +279,7 @@ class EvaluationRecipe:
         terms: Similarity of terms as people rate it, by sentence embeddings.
         wnlampro: Clozes about rare words.
         rarified: Classification sets.
+        natural: Classification sets that are not rarified.
 
     Example:
         >>> systems = [EvaluatedSystem("BERTRAM", "my-bertram")]
@@ -276,11 +302,13 @@ class EvaluationRecipe:
     terms: TermTask | None = None
     wnlampro: WnlamproTask | None = None
     rarified: list[RarifiedTask] = field(default_factory=list)
+    natural: list[NaturalTask] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for what, names in (
             ("systems", [TEXTS, PROBE, *(system.name for system in self.systems)]),
             ("rarified", [task.name for task in self.rarified]),
+            ("natural", [task.name for task in self.natural]),
         ):
             of_file: dict[str, str] = {}
             for name in names:

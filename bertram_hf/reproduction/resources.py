@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from itertools import product
@@ -21,12 +21,12 @@ from ..processing_context import is_uncased
 from ..training.recipe import Recipe
 from ..training.run import train_recipe
 from ..utils.distributed import join_processes
-from .recipe import EvaluatedSystem, EvaluationRecipe
+from .recipe import DefinitionTask, EvaluatedSystem, EvaluationRecipe, TermTask
 from .rows import ResultRows, add_options, file_name
-from .systems import VectorSource, name_model
+from .systems import DrawnVectors, VectorSource, name_model
 
 logger = logging.getLogger(__name__)
-TASKS = ("recovery", "misspellings", "similarity", "definitions", "terms", "wnlampro", "rarified")
+TASKS = ("recovery", "misspellings", "similarity", "definitions", "terms", "wnlampro", "rarified", "natural")
 
 
 class Resources:
@@ -62,6 +62,7 @@ class Resources:
         self.output, self.work = Path(recipe.output), Path(recipe.work)
         self._trained: dict[int, dict[str, Path]] = {}  # the folders of the presets among the systems, by seed
         self._contexts: dict[str, dict[str, list[str]]] = {}  # of the words of a task, by its name
+        self._drawn: dict[tuple[str, str, int], DrawnVectors] = {}  # by task, model and seed
         needs_training = [system.name for system in self.systems if system.model in PRESETS]
         if needs_training and recipe.training is None:
             raise ValueError(
@@ -97,14 +98,15 @@ class Resources:
         """Returns the command that runs one task, or one rarified set."""
         return add_options(self.command, ["--only", task])
 
-    def rows_of(self, task: str, *, items: bool = False) -> ResultRows:
-        """Returns the rows of one task, or one rarified set.
+    def rows_of(self, task: str, *, file: str | None = None, items: bool = False) -> ResultRows:
+        """Returns the rows of one task, or one classification set.
 
         Args:
             task: Its name.
+            file: What its files are called, if not as the task.
             items: Whether a row has an entry for each text or question, so that the file to share is compressed.
         """
-        name = file_name(task if task in TASKS else f"rarified {task}")
+        name = file_name(file or task)
         published = self.output / f"{name}.jsonl{'.gz' if items else ''}"
         return ResultRows(self.work / "rows" / name, published, command=self.command_of(task))
 
@@ -194,3 +196,24 @@ class Resources:
             logger.warning("%d of %d words of %s never occur in its corpus.", missing, len(words), name)
         self._contexts[name] = {word: found.get(word) for word in words}
         return self._contexts[name]
+
+    def draw_vectors(
+        self,
+        name: str,
+        task: DefinitionTask | TermTask,
+        contexts: Mapping[str, Sequence[str]],
+        system: EvaluatedSystem,
+        seed: int,
+    ) -> DrawnVectors:
+        """Returns a system's vectors for a task, drawn once: systems that differ in the mode share them."""
+        key = (name, system.model, seed)
+        if key not in self._drawn:
+            self._drawn[key] = DrawnVectors(
+                self.vectors_of(system, seed),
+                contexts,
+                num_contexts=task.num_contexts,
+                num_draws=task.num_draws,
+                seed=seed,
+                show_progress=self.show_progress,
+            )
+        return self._drawn[key]

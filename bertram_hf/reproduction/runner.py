@@ -8,9 +8,10 @@ from typing import Any
 
 from .curves import collect_rows, draw_curves
 from .intrinsic import rate_similarity, recover_misspelt, recover_words
+from .natural import NaturalBenchmark
 from .rarified import RarifiedBenchmark
 from .rarified_tables import draw_accuracies, report_accuracies
-from .recipe import EvaluatedSystem, EvaluationRecipe, RarifiedTask
+from .recipe import EvaluatedSystem, EvaluationRecipe, NaturalTask, RarifiedTask
 from .report import Report
 from .resources import TASKS, Resources
 from .rows import ResultRows
@@ -27,7 +28,13 @@ WITHOUT = {
     "definitions": (ORIGINAL,),
     "terms": (ORIGINAL,),
     "wnlampro": (ORIGINAL,),
+    "natural": (ORIGINAL,),
 }
+
+
+def natural_name(task: NaturalTask) -> str:
+    """Returns what a set of natural texts is called, as it may be rarified, too."""
+    return f"natural {task.name}"
 
 
 class Reproduction:
@@ -60,7 +67,7 @@ class Reproduction:
         self.recipe = recipe
         self.resources = Resources(recipe, systems=systems, seeds=seeds, command=command, show_progress=show_progress)
         self.output = self.resources.output
-        sections = [*TASKS[:-1], *(task.name for task in recipe.rarified)]
+        sections = [*TASKS[:-2], *(task.name for task in recipe.rarified), *map(natural_name, recipe.natural)]
         self.report = Report(self.output, f"Results for {self.output.name}", sections)
 
     def run(self, only: Sequence[str] = ()) -> None:
@@ -73,17 +80,21 @@ class Reproduction:
             ValueError: If there is no such task.
         """
         rarified = {task.name: task for task in self.recipe.rarified}
+        natural = {natural_name(task): task for task in self.recipe.natural}
         tasks = [name for name in TASKS if getattr(self.recipe, name)]
-        unknown = [name for name in only if name not in (*tasks, *rarified)]
+        known = [*tasks, *rarified, *natural]
+        unknown = [name for name in only if name not in known]
         if unknown:
-            raise ValueError(f"There is no task {unknown[0]!r} in the recipe. Tasks: {', '.join((*tasks, *rarified))}.")
+            raise ValueError(f"There is no task {unknown[0]!r} in the recipe. Tasks: {', '.join(known)}.")
         for name in only or tasks:
             if not only and all(system.model in WITHOUT.get(name, ()) for system in self.resources.systems):
                 logger.warning("None of the chosen systems takes part in %s; it is left out.", name)
             elif name in tasks:
                 getattr(self, f"run_{name}")()
-            else:
+            elif name in rarified:
                 self.run_rarified([rarified[name]])
+            else:
+                self.run_natural([natural[name]])
 
     def run_recovery(self) -> None:
         """Recovery of held-out words, for systems that are models."""
@@ -176,6 +187,15 @@ class Reproduction:
             draw_accuracies(benchmark.folder, title, systems, report)
             self.report.write(task.name, report.section, report.summary)
             benchmark.rows.publish()
+
+    def run_natural(self, tasks: Sequence[NaturalTask] = ()) -> None:
+        """Classification of natural texts, by default of all sets, for every system."""
+        for task in tasks or self.recipe.natural:
+            name, benchmark = natural_name(task), NaturalBenchmark(self.resources, task)
+            rows = self.resources.rows_of(name)
+            results = self._make_rows(rows, "natural", task, benchmark.evaluate, by_mode=True)
+            self.report.write(name, benchmark.report(results, rows.command))
+            rows.publish()
 
     def _report_curves(
         self,

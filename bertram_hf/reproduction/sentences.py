@@ -22,7 +22,7 @@ from ..words.rare import find_rare_words
 from ..words.splitting import normalize_spelling, split_words
 from .recipe import DefinitionTask, EvaluatedSystem, TermTask
 from .resources import Resources
-from .systems import PLAIN, DrawnVectors
+from .systems import PLAIN
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class DefinitionBenchmark:
     def __init__(self, resources: Resources, task: DefinitionTask) -> None:
         self.resources, self.task = resources, task
         # By model and seed: systems that differ in the mode share them.
-        self._drawn: dict[tuple[str, int], tuple[DrawnVectors, WordVectors | None]] = {}
+        self._defined: dict[tuple[str, int], WordVectors] = {}
 
     @cached_property
     def definitions(self) -> dict[str, list[str]]:
@@ -134,35 +134,25 @@ class DefinitionBenchmark:
             facts["scores"] = [retrieval.score(retrieval.plain[None], contexts=0).to_dict()]
             ranks = retrieval.plain
         else:
-            drawn, defined = self._draw(system, seed)
+            drawn = self.resources.draw_vectors("definitions", self.task, self.contexts, system, seed)
             scores = retrieval.evaluate(
                 drawn.replay(), mode=system.mode, num_contexts=drawn.numbers, num_draws=drawn.num_draws
             )
             facts |= {"num_left_plain": len(drawn.failed), "scores": [score.to_dict() for score in scores]}
-            ranks = retrieval.plain if defined is None else retrieval.rank(defined, system.mode)
+            ranks = retrieval.rank(self._define(system, seed), system.mode) if self.extra else retrieval.plain
         if self.extra:
             score = retrieval.score(ranks[None], contexts=1, words=list(self.extra))
             facts["extra_scores"] = {"definition": score.to_dict()}
         return facts
 
-    def _draw(self, system: EvaluatedSystem, seed: int) -> tuple[DrawnVectors, WordVectors | None]:
-        """Returns a system's vectors from contexts and, if there is a second file, from one definition each."""
+    def _define(self, system: EvaluatedSystem, seed: int) -> WordVectors:
+        """Returns a system's vectors from one definition of the second file each."""
         key = (system.model, seed)
-        if key not in self._drawn:
-            source, show_progress = self.resources.vectors_of(system, seed), self.resources.show_progress
-            drawn = DrawnVectors(
-                source,
-                self.contexts,
-                num_contexts=self.task.num_contexts,
-                num_draws=self.task.num_draws,
-                seed=seed,
-                show_progress=show_progress,
-            )
-            defined = None
-            if self.extra:
-                defined = source.induce(add_definitions({}, self.extra), show_progress=show_progress)
-            self._drawn[key] = drawn, defined
-        return self._drawn[key]
+        if key not in self._defined:
+            source = self.resources.vectors_of(system, seed)
+            contexts = add_definitions({}, self.extra)
+            self._defined[key] = source.induce(contexts, show_progress=self.resources.show_progress)
+        return self._defined[key]
 
     def describe(self, row: Mapping[str, Any]) -> str:
         """Returns what a reader must know of the words, from one of the rows."""
@@ -185,7 +175,6 @@ class TermBenchmark:
 
     def __init__(self, resources: Resources, task: TermTask) -> None:
         self.resources, self.task = resources, task
-        self._drawn: dict[tuple[str, int], DrawnVectors] = {}  # systems that differ in the mode share them
 
     @cached_property
     def similarity(self) -> TermSimilarity:
@@ -220,18 +209,7 @@ class TermBenchmark:
         }
         if system.model == PLAIN:
             return facts | {"scores": [similarity.score(similarity.plain[None], contexts=0).to_dict()]}
-        key = (system.model, seed)
-        if key not in self._drawn:
-            source, show_progress = self.resources.vectors_of(system, seed), self.resources.show_progress
-            self._drawn[key] = DrawnVectors(
-                source,
-                self.contexts,
-                num_contexts=self.task.num_contexts,
-                num_draws=self.task.num_draws,
-                seed=seed,
-                show_progress=show_progress,
-            )
-        drawn = self._drawn[key]
+        drawn = self.resources.draw_vectors("terms", self.task, self.contexts, system, seed)
         scores = similarity.evaluate(
             drawn.replay(), mode=system.mode, num_contexts=drawn.numbers, num_draws=drawn.num_draws
         )

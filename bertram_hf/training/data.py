@@ -39,7 +39,7 @@ class TrainingData:
         targets: The target vectors of all of them.
         num_approximated: How many training words have approximated targets.
         definitions: The definitions of training words and of `defined`.
-        defined: Words of several pieces that have two definitions or more and no target.
+        defined: Words of several pieces that have contexts, two definitions or more, and no target.
     """
 
     contexts: CorpusContexts
@@ -102,8 +102,11 @@ def prepare_data(
             recipe.definitions, lower_case, [*split.heldout, *heldout, *excluded]
         ).items()
     }
-    # One definition is read, another one found.
-    unknown = [word for word, texts in definitions.items() if word not in in_training and len(texts) > 1]
+    # One definition is read, another one found. A word that no corpus has enough sentences of may be one that a test
+    # takes for rare.
+    unknown = [
+        word for word, texts in definitions.items() if word not in in_training and word in contexts and len(texts) > 1
+    ]
     pieces = reader.split(unknown) if unknown else []
     return TrainingData(
         contexts,

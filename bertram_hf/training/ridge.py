@@ -23,7 +23,8 @@ def start_from_ridge(
     max_words: int | None = None,
     seed: int = 0,
 ) -> None:
-    """Sets A and b and, if there are any, A', F and c to a ridge regression onto the targets, in place.
+    """Sets A and b and, if there are any, A', F and c to a ridge regression onto the targets, in place; in mode pieces,
+    where words have many features, A' to zero.
 
     It is the exact minimum of the squared error with the penalty for uniform weights of the contexts, and so the
     context attention, if there is one, starts with uniform weights.
@@ -51,7 +52,7 @@ def start_from_ridge(
 
     sample = torch.cat([block[0] for block in draw(generator.permutation(chosen)[:WORDS_PER_BLOCK])])
     mean, scale = sample.mean(dim=0), sample.std(dim=0)
-    has_second_map = model.config.second_map
+    has_second_map = model.config.second_map and not model.config.reads_pieces
     has_bias = model.output_map.bias is not None
     if not has_bias:
         mean[: model.config.context_size] = 0.0  # which only b could make up for
@@ -76,11 +77,13 @@ def start_from_ridge(
     solution = torch.linalg.solve(square + penalties.diag(), cross)  # (columns, H)
     weights, biases = solution[:size] / scale[:, None], solution[-2:]
     _set_linear(model.output_map, weights[:context_size], biases[0], mean[:context_size])
-    if model.config.form_strength is not None:
+    if model.config.form_strength is not None and not model.config.reads_pieces:
         _set_linear(model.form_map, weights[context_size:], biases[1], mean[context_size:])
     if has_second_map:
         second_weights = solution[size:-2] / scale[:context_size, None]
         _set_linear(model.second_map, second_weights, torch.zeros_like(biases[0]), mean[:context_size])
+    elif model.config.second_map:
+        nn.init.zeros_(model.second_map.weight)
     if model.config.context_weighting == "attentive":
         model.context_attention.projection.weight.zero_()
         model.context_attention.projection.bias.fill_(1.0)
@@ -121,7 +124,7 @@ def _mean_inputs(
     means = (
         torch.zeros(len(words), features.shape[1], dtype=torch.float64).index_add(0, owners, features) / num_contexts
     )
-    if model.config.form_strength is None:
+    if model.config.form_strength is None or model.config.reads_pieces:
         return means, torch.ones_like(num_contexts)
     form = batch.get("form_embeddings")
     if form is None:

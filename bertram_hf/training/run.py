@@ -115,7 +115,7 @@ class TrainingRun:
             vectors = self.data.targets.embeddings - self.vocabulary.mean(dim=0).cpu()
             shared["output_norm"] = round(vectors.norm(dim=1).median().item(), 4)
         mode = preset_fields(preset)["mode"]
-        if not BertramConfig(mode=mode).encoder_reads_form:
+        if not BertramConfig(mode=mode).encoder_reads_form and mode != "pieces":
             shared.pop("form_strength", None)
             shared.pop("second_map", None)
         if mode == "form":

@@ -12,7 +12,11 @@ def induce(model, processor, word, contexts):
     else:
         weights = torch.full((len(readings),), 1 / len(readings))
     pooled = sum(weight * reading for weight, reading in zip(weights, readings, strict=True))
-    return model.output_map.weight @ pooled + model.output_map.bias
+    vector = model.output_map.weight @ pooled + model.output_map.bias
+    if model.config.second_map:
+        share = len(contexts) / (len(contexts) + model.config.form_strength)
+        vector = vector + share * (model.second_map.weight @ pooled + model.second_map.bias)
+    return vector
 
 
 def read(model, processor, word, before, after):
