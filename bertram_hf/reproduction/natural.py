@@ -107,10 +107,10 @@ class NaturalBenchmark:
             rows.append(cells)
         return (
             f"## {self.task.name}, natural texts\n\nLogistic regression on sentence embeddings; "
-            f"{first['num_training_texts']:,} texts to learn from, {first['score']['num_texts']:,} to classify. Injected "
-            f"are the {first['num_words']:,} words of several pieces that {self.task.min_texts} or more training texts "
-            f"hold, which are their contexts. Points; 95% intervals by paired bootstrap.\nCommand: `{command}`\n\n"
-            f"{format_rows(rows)}\n"
+            f"{first['num_training_texts']:,} texts to learn from, {first['score']['num_texts']:,} to classify. "
+            f"Injected are the {first['num_words']:,} words of several pieces that {self.task.min_texts} or more "
+            "training texts hold, which are their contexts. Points; 95% intervals by paired bootstrap.\n"
+            f"Command: `{command}`\n\n{format_rows(rows)}\n"
         )
 
 

@@ -68,7 +68,7 @@ def test_command_writes_a_row_for_each_system_and_a_table(recipe):
     main(["reproduce", str(recipe), "--only", "natural Things"])
     output = recipe.parent / "results"
     rows = read_rows(output / "natural-things.jsonl")
-    assert set(rows) == {"plain-seed-0", "bertram-seed-0", "bertram-seed-1", "bertram-slash-seed-0", "bertram-slash-seed-1"}
+    assert set(rows) == {"plain-seed-0", *(f"bertram{mode}-seed-{seed}" for mode in ("", "-slash") for seed in (0, 1))}
     assert rows["bertram-seed-0"]["touched"]["num_texts"] == 4
     assert rows["plain-seed-0"]["score"]["gain"] == 0
     section = read_section(output, "natural Things")
