@@ -159,3 +159,16 @@ def test_citations_become_json_lines(tmp_path):
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert json.loads(output.read_text()) == {"title": "On kumquats", "text": "They are sour. We ate < two."}
     assert printed == f"1 abstracts: {output}\n"
+
+
+def test_class_folders_become_lines(tmp_path):
+    for name, text in {"C01/a": "A fever.\n It\tpasses.", "C02/b": "A tumour."}.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    command = [sys.executable, EXAMPLES / "class_folders.py", tmp_path, tmp_path / "texts.tsv"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert (tmp_path / "texts.tsv").read_text() == "text\tlabel\nA fever. It passes.\tC01\nA tumour.\tC02\n"
+    assert printed == f"Wrote 2 texts to {tmp_path / 'texts.tsv'}.\n"
+    failed = subprocess.run([*command[:2], tmp_path / "C01", *command[3:]], capture_output=True, text=True)
+    assert failed.returncode == 1
+    assert "expected folders with text files; there are none" in failed.stderr
