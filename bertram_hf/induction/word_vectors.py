@@ -145,6 +145,17 @@ class WordVectors:
         """
         return {word for word in self.words if max(self.look_alikes.get(word, {}).values(), default=0) > MISSPELT_SHARE}
 
+    def unreliable(self, minimum: float) -> set[str]:
+        """Returns the words whose vectors are known to be less reliable than `minimum`. A misspelling is not among them,
+        as its vector is that of a known word.
+
+        Example:
+            >>> vectors = WordVectors(["quokka", "kumquat"], torch.eye(2), reliability={"quokka": 0.1, "kumquat": 0.5})
+            >>> vectors.unreliable(0.3)
+            {'quokka'}
+        """
+        return {word for word in self.words if self.reliability.get(word, 1.0) < minimum} - self.misspellings()
+
     @classmethod
     def join(cls, parts: Sequence["WordVectors"]) -> "WordVectors":
         """Returns the vectors of several in one, with all that is known of them.

@@ -35,6 +35,8 @@ from .word_index import WordIndex, find_unusable
 logger = logging.getLogger(__name__)
 DEFAULT_PACK = "default"
 MAX_LISTED = 10
+# In mode auto a vector that is less reliable is not injected.
+MIN_RELIABILITY = 0.2
 # A vector whose norm is so many times above the largest or below the smallest of the vocabulary is suspicious.
 NORM_MARGIN = 2.0
 
@@ -50,8 +52,9 @@ class BertramEmbeddingInjector(PreTrainedModel):
         tokenizer: Its tokenizer.
         vectors: Vectors, as [`WordVectors`] or a mapping from words to tensors.
         mode: `"slash"` keeps the word's pieces and adds a slash and the vector (Section 5.3 of the paper); `"replace"`
-            puts the vector in place of the pieces; `"auto"` replaces misspellings (`WordVectors.misspellings`) and
-            adds to all other words.
+            puts the vector in place of the pieces; `"auto"` replaces misspellings (`WordVectors.misspellings`), adds to
+            all other words, and leaves words as they are whose vectors are known to be unreliable
+            (`WordVectors.unreliable`; how many is logged).
         freeze_embeddings: Whether the model's input embeddings are frozen, as in the paper; else vectors stop fitting.
         train_vectors: Whether the vectors themselves are trained.
         fine_tuned: Whether the model was fine-tuned, input embeddings included, from the one that the vectors are for.
@@ -201,6 +204,14 @@ class BertramEmbeddingInjector(PreTrainedModel):
         self._add_checked(pack, name)
 
     def _add_checked(self, pack: WordVectors, name: str) -> None:
+        unreliable = pack.unreliable(MIN_RELIABILITY) if self.mode == "auto" else set()
+        if unreliable:
+            logger.warning(
+                f"{len(unreliable)} of {len(pack)} words are left as they are, as the reliability of their vectors is "
+                f"below {MIN_RELIABILITY}: {', '.join(map(repr, sorted(unreliable)[:5]))}. Give more contexts, or inject "
+                'them all the same with mode="slash".'
+            )
+            pack = pack.select(word for word in pack.words if word not in unreliable)
         misspellings = pack.misspellings()
         self.packs[name] = self.backend.add_words(pack.words, misspellings)
         self._details[name] = {detail: getattr(pack, detail) for detail in ("encoder", *DETAILS)}

@@ -60,7 +60,7 @@ class InjectionPolicy:
         reader = PieceReader(tokenizer)
         index = WordIndex(ignore_case=lower_case)
         reasons = find_unusable(vectors.words, index, {index.key(token) for token in tokenizer.all_special_tokens})
-        misspellings = vectors.misspellings()
+        misspellings, unreliable = vectors.misspellings(), vectors.unreliable(self.min_reliability)
         normalized = [normalize_spelling(word, lower_case) for word in vectors.words]
         for word, key, pieces in zip(vectors.words, normalized, reader.split(normalized), strict=True):
             if word in reasons:
@@ -72,6 +72,6 @@ class InjectionPolicy:
                 reasons[word] = f"{count_noun(len(pieces), 'piece')}, fewer than {self.min_pieces}"
             elif num_contexts < self.min_contexts and word not in misspellings:
                 reasons[word] = f"{count_noun(num_contexts, 'context')}, fewer than {self.min_contexts}"
-            elif vectors.reliability.get(word, 1.0) < self.min_reliability and word not in misspellings:
+            elif word in unreliable:
                 reasons[word] = f"reliability {vectors.reliability[word]:.2f}, below {self.min_reliability}"
         return vectors.select(word for word in vectors.words if word not in reasons), reasons

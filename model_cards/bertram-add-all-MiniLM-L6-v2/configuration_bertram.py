@@ -73,6 +73,7 @@ class BertramConfig(PreTrainedConfig):
         form_strength: If given, a word's vector is s·(A·v + b) + (1 - s)·(F·form + c) with s = n / (n + form_strength)
             for n contexts: the spelling counts as much as so many contexts (modes replace, add and add-quotes). Not in
             the paper, where the spelling reaches these modes through the encoder only, however few the contexts are.
+            In mode pieces, whose every context holds the spelling, it only gives the s of `second_map`.
         second_map: Whether `form_strength` comes with a second map, so that A·v + b becomes A·v + b + s·(A'·v + b'):
             the more contexts there are, the less noise is in v, and the finer it can be read. Not in the paper.
         output_norm: If given, induced vectors are scaled to this distance from the mean of the encoder's embeddings, so
@@ -167,9 +168,11 @@ class BertramConfig(PreTrainedConfig):
                 raise ValueError(f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}.")
         if self.context_encoder == "bag-of-words" and self.mode not in ("form", "context", "shallow"):
             raise ValueError(f"Mode {self.mode!r} puts the form into a transformer's input; a bag of words has none.")
-        if self.form_strength is not None and (self.form_strength <= 0 or not self.encoder_reads_form):
+        if self.form_strength is not None and (
+            self.form_strength <= 0 or not (self.encoder_reads_form or (self.reads_pieces and self.second_map))
+        ):
             raise ValueError(
-                "form_strength must be positive, and the mode replace, add or add-quotes; got "
+                "form_strength must be positive, and the mode replace, add, add-quotes, or pieces with second_map; got "
                 f"{self.form_strength} and {self.mode!r}."
             )
         if self.second_map and self.form_strength is None:

@@ -97,7 +97,7 @@ class BertramModel(SlimPreTrainedModel):
                 weighting = AttentiveWeights if config.context_weighting == "attentive" else ScoredWeights
                 self.context_attention = weighting(config.context_size)
             self.output_map = nn.Linear(config.context_size, config.embedding_size, bias=config.output_bias)
-            if config.form_strength is not None:
+            if config.form_strength is not None and not config.reads_pieces:
                 self.form_map = nn.Linear(config.embedding_size, config.embedding_size)
             if config.second_map:
                 self.second_map = nn.Linear(config.context_size, config.embedding_size, bias=config.output_bias)
@@ -276,6 +276,7 @@ class BertramModel(SlimPreTrainedModel):
             share = (num_contexts / (num_contexts + self.config.form_strength))[:, None].to(word_embeddings.dtype)
             if self.config.second_map:
                 word_embeddings = word_embeddings + share * self.second_map(pooled)
+        if self.config.form_strength is not None and not self.config.reads_pieces:
             word_embeddings = share * word_embeddings + (1 - share) * self.form_map(form_embeddings)
         else:
             word_embeddings = torch.where((num_contexts > 0)[:, None], word_embeddings, form_embeddings)

@@ -218,6 +218,23 @@ def test_embeddings_are_frozen_and_vectors_trained_on_request(make_injector):
     assert injector.table.weight.grad.abs().sum() > 0
 
 
+def test_auto_leaves_unreliable_vectors_out_and_says_so(make_injector, bert_tokenizer, caplog):
+    model = make_injector()[0].remove()
+    vectors = WordVectors(
+        ["kumquat", "resigntaion", "quokka"],
+        torch.randn(3, 32),
+        look_alikes={"resigntaion": {"resignation": 0.9}},
+        reliability={"kumquat": 0.05, "resigntaion": 0.05, "quokka": 0.5},
+    )
+    for mode, words in (("auto", ["resigntaion", "quokka"]), ("slash", vectors.words)):
+        injector = BertramEmbeddingInjector(model, bert_tokenizer, vectors, mode=mode)
+        assert injector.pack().words == words
+        assert ("kumquat" in injector.tokenizer.tokenize("kumquat")[-1]) == (mode == "slash")
+        injector.remove()
+    assert caplog.text.count("1 of 3 words are left as they are") == 1
+    assert "below 0.2: 'kumquat'" in caplog.text
+
+
 def test_mode_is_auto_by_default_and_printing_says_it_with_words_and_packs(make_injector, bert_tokenizer):
     injector = make_injector(head="sequence")[0]
     size = injector.table.embedding_dim
