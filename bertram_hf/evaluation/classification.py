@@ -5,14 +5,14 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 
 import numpy as np
-import torch
 
 from ..induction.word_vectors import WordVectors
 from ..utils.names import Mode
 from .embedding import SentenceEmbedder
 from .statistics import bootstrap_interval
 
-MAX_ITERATIONS = 1000
+# Of the regression: standardised embeddings have many directions of little meaning.
+PENALTY, MAX_ITERATIONS = 0.01, 1000
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,9 @@ class TextClassification:
         >>> from bertram_hf.evaluation import SentenceEmbedder
         >>> texts, labels = ["A kumquat.", "A quokka.", "A fruit.", "A tree."], [0, 1, 0, 1]
         >>> task = TextClassification(SentenceEmbedder(encoder, tokenizer), texts, labels, ["The kumquat."], [0])
-        >>> task.answer(vectors, "slash").shape
-        (1,)
+        >>> everything, touched = task.evaluate(vectors, "slash")
+        >>> everything.num_texts, touched.num_texts
+        (1, 1)
     """
 
     def __init__(
@@ -76,33 +77,43 @@ class TextClassification:
                 f"{len(set(self._train_labels.tolist()))}."
             )
 
-    def answer(self, vectors: WordVectors | None = None, mode: Mode = "auto") -> np.ndarray:
-        """Returns (N,) whether each text is classified correctly.
+    def evaluate(
+        self, vectors: WordVectors, mode: Mode = "auto"
+    ) -> tuple[ClassificationScore, ClassificationScore | None]:
+        """Scores embeddings with injected vectors, when learning and when classifying.
 
         Args:
-            vectors: Vectors that are injected, when learning and when classifying. By default none.
+            vectors: Vectors that are injected.
             mode: How they are injected.
+
+        Returns:
+            The score on all texts, and that on the texts that hold an injected word; None if none does.
         """
+        train, test = self._embed(vectors, mode)
+        correct = self._classify(train, test)
+        is_touched = (test != self._embed()[1]).any(axis=1)  # others are read as before, bit for bit
+        return self.score(correct), self.score(correct, is_touched) if is_touched.any() else None
+
+    @cached_property
+    def plain(self) -> np.ndarray:
+        """(N,), whether each text is classified correctly without injection."""
+        return self._classify(*self._embed())
+
+    def _embed(self, vectors: WordVectors | None = None, mode: Mode = "auto") -> tuple[np.ndarray, np.ndarray]:
+        """Returns the embeddings of the texts to learn from, and of those to classify."""
+        train, test = (
+            self.embedder.embed(texts, vectors, mode).double().numpy() for texts in (self.train_texts, self.test_texts)
+        )
+        return train, test
+
+    def _classify(self, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        """Learns from embeddings and returns (N,) whether each text is classified correctly."""
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        train, test = (
-            self.embedder.embed(texts, vectors, mode).double().numpy() for texts in (self.train_texts, self.test_texts)
-        )
-        # Embeddings have hardly any outliers, so that standardised ones need a strong penalty only.
-        classifier = make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=MAX_ITERATIONS))
+        classifier = make_pipeline(StandardScaler(), LogisticRegression(C=PENALTY, max_iter=MAX_ITERATIONS))
         return classifier.fit(train, self._train_labels).predict(test) == self._test_labels
-
-    @cached_property
-    def plain(self) -> np.ndarray:
-        """(N,), what `answer` gives without injection."""
-        return self.answer()
-
-    def find_touched(self, vectors: WordVectors, mode: Mode = "auto") -> np.ndarray:
-        """Returns (N,) which of the texts to classify hold an injected word."""
-        injected, plain = (self.embedder.embed(self.test_texts, each, mode) for each in (vectors, None))
-        return torch.ne(injected, plain).any(dim=1).numpy()
 
     def score(self, correct: np.ndarray, chosen: np.ndarray | None = None) -> ClassificationScore:
         """Scores answers (N,) on all texts, or on the chosen ones (N,)."""

@@ -146,8 +146,8 @@ class WordVectors:
         return {word for word in self.words if max(self.look_alikes.get(word, {}).values(), default=0) > MISSPELT_SHARE}
 
     def unreliable(self, minimum: float) -> set[str]:
-        """Returns the words whose vectors are known to be less reliable than `minimum`. A misspelling is not among them,
-        as its vector is that of a known word.
+        """Returns the words whose vectors are known to be less reliable than `minimum`. A misspelling is not among
+        them, as its vector is that of a known word.
 
         Example:
             >>> vectors = WordVectors(["quokka", "kumquat"], torch.eye(2), reliability={"quokka": 0.1, "kumquat": 0.5})

@@ -208,8 +208,8 @@ class BertramEmbeddingInjector(PreTrainedModel):
         if unreliable:
             logger.warning(
                 f"{len(unreliable)} of {len(pack)} words are left as they are, as the reliability of their vectors is "
-                f"below {MIN_RELIABILITY}: {', '.join(map(repr, sorted(unreliable)[:5]))}. Give more contexts, or inject "
-                'them all the same with mode="slash".'
+                f"below {MIN_RELIABILITY}: {', '.join(map(repr, sorted(unreliable)[:5]))}. Give more contexts, or "
+                'inject them all the same with mode="slash".'
             )
             pack = pack.select(word for word in pack.words if word not in unreliable)
         misspellings = pack.misspellings()

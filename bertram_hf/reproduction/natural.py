@@ -89,10 +89,8 @@ class NaturalBenchmark:
         if key not in self._induced:
             source = self.resources.vectors_of(system, seed)
             self._induced[key] = source.induce(self.contexts, show_progress=self.resources.show_progress)
-        correct = task.answer(self._induced[key], system.mode)
-        touched = task.find_touched(self._induced[key], system.mode)
-        facts["score"] = task.score(correct).to_dict()
-        return facts | ({"touched": task.score(correct, touched).to_dict()} if touched.any() else {})
+        score, touched = task.evaluate(self._induced[key], system.mode)
+        return facts | {"score": score.to_dict()} | ({} if touched is None else {"touched": touched.to_dict()})
 
     def report(self, results: Mapping[str, Sequence[dict[str, Any]]], command: str | None) -> str:
         """Returns the section of a README with all results."""
