@@ -80,6 +80,11 @@ class BertramConfig(PreTrainedConfig):
             that they are as long as the vocabulary's however few the contexts are. Not in the paper.
         look_alikes: Whether the vectors of known words that a word may be a misspelling of are mixed into its own; see
             [`LookAlikeMixture`]. Not in the paper.
+        piece_strength: If given, contexts are read twice in mode pieces, with the word's pieces and with
+            `hidden_token_id` in their place, and a word's vector is (1 - s)·shown + s·hidden with s = n / (n +
+            piece_strength) for n contexts: the pieces count as much as so many contexts. A network knows the spelling
+            of its training words too well, and so trusts that of other words too much.
+        hidden_token_id: The token that hides pieces, the unknown one.
         reliability: Coefficients by which the reliability of a vector is estimated; see `estimate_reliability`.
         form_vocab_size: Number of n-grams or characters, UNK (0) and PAD (1) included; not used in mode pieces.
         embedding_size: Size of the induced vectors, the encoder's input embedding size. Read from `text_config` if
@@ -118,6 +123,8 @@ class BertramConfig(PreTrainedConfig):
     second_map: bool = False
     output_norm: float | int | None = None
     look_alikes: bool = False
+    piece_strength: float | int | None = None
+    hidden_token_id: int | None = None
     reliability: list[float] | None = None
     form_vocab_size: int = 2
     embedding_size: Any = None  # None becomes a number on construction
@@ -181,6 +188,13 @@ class BertramConfig(PreTrainedConfig):
             raise ValueError(
                 f"output_norm must be positive, and the model must read contexts; got {self.output_norm} and mode "
                 f"{self.mode!r}."
+            )
+        if self.piece_strength is not None and (
+            self.piece_strength <= 0 or self.hidden_token_id is None or not self.reads_pieces
+        ):
+            raise ValueError(
+                "piece_strength must be positive, and needs hidden_token_id and the mode pieces; got "
+                f"{self.piece_strength}, {self.hidden_token_id} and {self.mode!r}."
             )
         if self.look_alikes and not self.has_context:
             raise ValueError("look_alikes needs the encoder's embeddings, which a model of mode 'form' does not have.")
@@ -247,13 +261,18 @@ class BertramConfig(PreTrainedConfig):
 
     @property
     def context_size(self) -> int:
-        """Size of one context's representation before the output map."""
+        """Size of one reading of a context, before the output map."""
         if self.context_encoder == "bag-of-words":
             return self.embedding_size
         num_layers = self.text_config.num_hidden_layers if self.context_layers == "all" else 1
         size = num_layers * self.text_config.hidden_size
         # At the mask and over the pieces; the input embeddings of the pieces: their mean, the first and the last one.
         return 2 * size + 3 * self.embedding_size if self.reads_pieces else size
+
+    @property
+    def readings_size(self) -> int:
+        """Size of all readings of a context, side by side."""
+        return self.context_size if self.piece_strength is None else 2 * self.context_size
 
     @classmethod
     def from_preset(cls, name: str, **overrides: Any) -> "BertramConfig":

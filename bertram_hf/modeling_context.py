@@ -273,6 +273,38 @@ def read_pieces(
     return torch.cat([states[:, 0], mean_state, *(part.to(states.dtype) for part in static)], dim=-1)
 
 
+def hide_pieces(
+    input_ids: torch.Tensor,
+    attention_mask: torch.Tensor,
+    mask_positions: torch.Tensor,
+    num_pieces: torch.Tensor,
+    token_id: int,
+) -> dict[str, torch.Tensor]:
+    """Writes one token in place of the pieces before each mask; what stands behind them moves up.
+
+    Args:
+        input_ids: (C, T).
+        attention_mask: (C, T), padding on the right.
+        mask_positions: (C,).
+        num_pieces: (C,), of each context's word.
+        token_id: The token.
+
+    Returns:
+        The same inputs, changed.
+    """
+    first = (mask_positions - 1 - num_pieces)[:, None]
+    place = torch.arange(input_ids.shape[1], device=input_ids.device)[None]
+    source = place + (place > first) * (num_pieces[:, None] - 1)  # (C, T)
+    is_inside = source < input_ids.shape[1]
+    source = source.clamp(max=input_ids.shape[1] - 1)
+    return {
+        "input_ids": input_ids.gather(1, source).scatter(1, first, token_id),
+        "attention_mask": attention_mask.gather(1, source) * is_inside,
+        "mask_positions": mask_positions + 1 - num_pieces,
+        "num_pieces": torch.ones_like(num_pieces),
+    }
+
+
 class ScoredWeights(nn.Module):
     """A context counts by a learned score of its own, in a softmax over the contexts of its word."""
 

@@ -6,12 +6,14 @@ from support import reference_pieces
 
 from bertram_hf import BertramConfig, BertramModel, BertramProcessor, induce_vectors
 from bertram_hf.induction import add_definitions
+from bertram_hf.modeling_context import hide_pieces
 
 WORDS = {
     "kumquat": [("She peeled a", "."), ("A sour", " and another sour fruit")],
     "qualm": [("", " is the word")],
     "quackish": [],
 }
+HIDDEN = 20  # a token that stands in none of the texts
 FAMILIES = ("bert", "electra", "roberta", "mpnet")
 
 
@@ -34,6 +36,8 @@ def texts(words=WORDS):
         {},
         {"context_layers": "last", "context_weighting": "uniform"},
         {"second_map": True, "form_strength": 3},
+        {"piece_strength": 2, "hidden_token_id": HIDDEN},
+        {"piece_strength": 2.5, "hidden_token_id": HIDDEN, "output_norm": 3.0, "second_map": True, "form_strength": 3},
     ],
 )
 def test_vectors_equal_the_naive_reading(make_pieces, family, fields):
@@ -157,3 +161,36 @@ def test_definitions_are_contexts(make_pair, mode):
 def test_form_strength_says_nothing_without_a_second_map(make_pieces):
     with pytest.raises(ValueError, match="pieces with second_map; got 3"):
         make_pieces(form_strength=3)
+
+
+def test_pieces_are_hidden_in_every_context_of_a_batch(make_pieces):
+    _, processor = make_pieces(max_length=64)
+    batch = processor(list(WORDS), list(texts().values()))
+    names = ("input_ids", "attention_mask", "mask_positions", "num_pieces")
+    hidden = hide_pieces(*(batch[name] for name in names), HIDDEN)
+    rows = zip(*(each[name].tolist() for each in (batch, hidden) for name in names), strict=True)
+    for ids, mask, place, number, hidden_ids, hidden_mask, hidden_place, hidden_number in rows:
+        first, length = place - 1 - number, sum(mask)
+        assert number > 1
+        assert hidden_ids[: sum(hidden_mask)] == [*ids[:first], HIDDEN, *ids[first + number : length]]
+        assert hidden_mask == sorted(hidden_mask, reverse=True)
+        assert (ids[place], hidden_number) == (hidden_ids[hidden_place], 1)
+
+
+def test_the_more_contexts_the_less_pieces_count(make_pieces):
+    model, processor = make_pieces(max_length=64, piece_strength=2, hidden_token_id=HIDDEN)
+    contexts = {"kumquat": ["a kumquat", "the kumquat tree", "an old kumquat"] * 100}
+    mixed = induce_vectors(model, processor, contexts)["kumquat"]
+    hidden = induce_vectors(model, processor.with_pieces({"kumquat": [HIDDEN]}), contexts)["kumquat"]
+    shown_model, _ = make_pieces(max_length=64)
+    shown_model.load_state_dict(model.state_dict())
+    shown = induce_vectors(shown_model, processor, contexts)["kumquat"]
+    assert (mixed - hidden).norm() < 0.02 * (shown - hidden).norm()
+    alone = [induce_vectors(each, processor, {"kumquat": []})["kumquat"] for each in (model, shown_model)]
+    assert torch.equal(*alone)
+
+
+def test_hiding_pieces_needs_a_token_and_the_mode(make_pieces):
+    for fields in ({}, {"hidden_token_id": HIDDEN, "mode": "add"}, {"hidden_token_id": HIDDEN, "piece_strength": 0}):
+        with pytest.raises(ValueError, match="piece_strength must be positive, and needs hidden_token_id"):
+            BertramConfig(**{"mode": "pieces", "piece_strength": 2} | fields)

@@ -114,7 +114,7 @@ def encode_tokens(
     """
     if max_tokens is None:
         max_tokens = CPU_TOKENS_PER_BATCH if model.device.type == "cpu" else GPU_TOKENS_PER_BATCH
-    encoded = torch.empty(len(input_ids), model.config.context_size, dtype=model.dtype, device=model.device)
+    encoded = torch.empty(len(input_ids), model.config.readings_size, dtype=model.dtype, device=model.device)
     for batch in length_sorted_batches([len(ids) for ids in input_ids], max_tokens):
         padded = processor.pad_contexts(
             [input_ids[i] for i in batch],

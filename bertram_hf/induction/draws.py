@@ -82,7 +82,7 @@ class ContextDraws:
         ) as progress:
             windows = ContextWindows(model, processor, self.words, pools, self._form_embeddings, progress=progress)
             encoded = [embeddings for _, embeddings in windows]
-        nothing = torch.empty(0, model.config.context_size, dtype=model.dtype, device=model.device)
+        nothing = torch.empty(0, model.config.readings_size, dtype=model.dtype, device=model.device)
         self._context_embeddings = torch.cat(encoded) if encoded else nothing
         self.num_contexts = np.array([len(windows.used[word]) for word in self.words], dtype=np.int64)
         self._firsts = np.cumsum(self.num_contexts) - self.num_contexts

@@ -136,7 +136,7 @@ def _induce(
         weights.update(zip(words[start:end], outputs.context_weights.cpu().split(num_contexts.tolist()), strict=True))
 
     rows = torch.empty(0, dtype=torch.long)
-    embeddings = torch.empty(0, config.context_size, dtype=model.dtype, device=model.device)
+    embeddings = torch.empty(0, config.readings_size, dtype=model.dtype, device=model.device)
     with progress_bar(
         total=sum(len(contexts[word]) for word in words),
         desc="Inducing vectors",

@@ -90,6 +90,7 @@ class PieceStageSettings(StageSettings):
             words by heart.
         hidden_share: So many words with contexts are written as one unknown token, so that contexts must be read.
         bare_share: So many words of a batch come without a context.
+        piece_strength: Of the trained model; see [`BertramConfig`].
         ridge_words: The ridge regression is made on at most so many words, as the encoder has to read them.
         meaning: Weight of definitions in [`EncoderLoss`]; words of several pieces need no target for it.
         restoring: Weight of texts in [`EncoderLoss`].
@@ -102,6 +103,7 @@ class PieceStageSettings(StageSettings):
     random_share: float = 0.5
     hidden_share: float = 0.25
     bare_share: float = 0.1
+    piece_strength: float | None = 16.0
     ridge_words: int = 4000
     meaning: float = 0.0
     restoring: float = 0.0

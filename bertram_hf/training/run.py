@@ -190,6 +190,9 @@ class TrainingRun:
         folder = self.stage_folder(preset, config)
         makers = self._prepare_inputs(model, processor, settings)
         model = self._train(model, processor, makers, settings, folder)
+        if settings.piece_strength is not None:  # both readings are trained, each by itself
+            model.config.piece_strength = settings.piece_strength
+            model.config.hidden_token_id = self.tokenizer.unk_token_id
         if len(makers) > 1:
             model.config.reliability = self.fit_reliability(model, processor, makers[1].contexts.words, folder)
         if self.recipe.look_alikes is None:
@@ -364,7 +367,8 @@ class TrainingRun:
         config = {name: getattr(model.config, name) for name in NETWORK_FIELDS}
         form = [] if processor.form is None else processor.form.vocab
         start = {name: value for name, value in model.state_dict().items() if not name.startswith("encoder.")}
-        for part in (config, asdict(settings), self.recipe.seed, *keys, form, self._encoder_hash):
+        stage = {name: value for name, value in asdict(settings).items() if name != "piece_strength"}  # set afterwards
+        for part in (config, stage, self.recipe.seed, *keys, form, self._encoder_hash):
             digest.update(json.dumps(part, sort_keys=True, default=str).encode())
         for tensor in (makers[0].targets, makers[0].form_embeddings):
             digest.update(b"" if tensor is None else tensor.numpy().tobytes())

@@ -19,6 +19,7 @@ from .modeling_context import (
     average_context,
     build_encoder,
     copy_encoder,
+    hide_pieces,
     index_words,
     read_at_positions,
     read_pieces,
@@ -185,7 +186,7 @@ class BertramModel(SlimPreTrainedModel):
         attention_mask = (form_ids != NO_UNIT).long()
         lengths = attention_mask.sum(dim=1)
         return self.output_map(
-            self.encode_contexts(
+            self._read_contexts(
                 form_ids * attention_mask, attention_mask, lengths - 2, num_pieces=lengths - TOKENS_AROUND_PIECES
             )
         )
@@ -216,8 +217,24 @@ class BertramModel(SlimPreTrainedModel):
             num_pieces: (C,), of each context's word; needed by pieces.
 
         Returns:
-            (C, hidden).
+            (C, hidden); with `config.piece_strength`, the readings with and without the pieces side by side.
         """
+        readings = self._read_contexts(input_ids, attention_mask, mask_positions, form_embeddings, num_pieces)
+        if self.config.piece_strength is None or num_pieces is None:
+            return readings
+        assert self.config.hidden_token_id is not None  # as the configuration has checked
+        hidden = hide_pieces(input_ids, attention_mask, mask_positions, num_pieces, self.config.hidden_token_id)
+        return torch.cat([readings, self._read_contexts(**hidden)], dim=-1)
+
+    def _read_contexts(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        mask_positions: torch.Tensor,
+        form_embeddings: Any = None,
+        num_pieces: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Reads each context once, as it is."""
         embeddings = self.get_input_embeddings()
         if self.config.context_encoder == "bag-of-words":
             return average_context(embeddings, input_ids, attention_mask, mask_positions)
@@ -258,6 +275,20 @@ class BertramModel(SlimPreTrainedModel):
         Returns:
             Word embeddings (W, H) and context weights (C,).
         """
+        shown, *hidden = context_embeddings.split(self.config.context_size, dim=-1)
+        word_embeddings, weights = self._combine_readings(form_embeddings, shown, num_contexts)
+        if not hidden:
+            return word_embeddings, weights
+        hidden_embeddings, hidden_weights = self._combine_readings(form_embeddings, hidden[0], num_contexts)
+        share = (num_contexts / (num_contexts + self.config.piece_strength)).to(weights.dtype)  # (W,)
+        shares = share[index_words(num_contexts, len(weights))]  # (C,)
+        mixed = torch.lerp(word_embeddings, hidden_embeddings, share[:, None])
+        return self.rescale(mixed), torch.lerp(weights, hidden_weights, shares)
+
+    def _combine_readings(
+        self, form_embeddings: torch.Tensor | None, context_embeddings: torch.Tensor, num_contexts: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Combines the parts, with one reading (C, hidden) of each context."""
         num_words = len(num_contexts)
         word_indices = index_words(num_contexts, len(context_embeddings))
         if self.config.context_weighting != "uniform":
@@ -385,7 +416,7 @@ class BertramModel(SlimPreTrainedModel):
             finished = BertramOutput(word_embeddings=form_embeddings)
         else:
             if context_embeddings is None and input_ids is None:
-                context_embeddings = form_embeddings.new_zeros(0, self.config.context_size)
+                context_embeddings = form_embeddings.new_zeros(0, self.config.readings_size)
                 num_contexts = torch.zeros(len(form_embeddings), dtype=torch.long, device=form_embeddings.device)
             elif context_embeddings is None:
                 if mask_positions is None or num_contexts is None:

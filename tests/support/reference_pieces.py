@@ -5,7 +5,27 @@ import torch
 
 def induce(model, processor, word, contexts):
     """Returns the vector of a word whose contexts have the form (text before it, text after it)."""
-    readings = [read(model, processor, word, *context) for context in contexts or [("", "")]]
+    shown = induce_from_readings(
+        model, [read(model, processor, word, *context) for context in contexts or [("", "")]], len(contexts)
+    )
+    if model.config.piece_strength is None or not contexts:
+        return rescale(model, shown)
+    hidden = [read(model, processor, word, *context, pieces=[model.config.hidden_token_id]) for context in contexts]
+    share = len(contexts) / (len(contexts) + model.config.piece_strength)
+    unseen = rescale(model, induce_from_readings(model, hidden, len(contexts)))
+    return rescale(model, (1 - share) * rescale(model, shown) + share * unseen)
+
+
+def rescale(model, vector):
+    """Scales a vector to the norm that the model gives to all."""
+    if model.config.output_norm is None:
+        return vector
+    mean = model.get_input_embeddings().weight.mean(dim=0)
+    return mean + model.config.output_norm * (vector - mean) / (vector - mean).norm()
+
+
+def induce_from_readings(model, readings, num_contexts):
+    """Weighs readings and maps them to a vector."""
     if model.config.context_weighting == "scored":
         scores = torch.stack([model.context_attention.score.weight[0] @ reading for reading in readings])
         weights = torch.exp(scores) / torch.exp(scores).sum()
@@ -14,18 +34,18 @@ def induce(model, processor, word, contexts):
     pooled = sum(weight * reading for weight, reading in zip(weights, readings, strict=True))
     vector = model.output_map.weight @ pooled + model.output_map.bias
     if model.config.second_map:
-        share = len(contexts) / (len(contexts) + model.config.form_strength)
+        share = num_contexts / (num_contexts + model.config.form_strength)
         vector = vector + share * (model.second_map.weight @ pooled + model.second_map.bias)
     return vector
 
 
-def read(model, processor, word, before, after):
-    """Reads "[CLS] before pieces / [MASK] after [SEP]"."""
+def read(model, processor, word, before, after, pieces=None):
+    """Reads "[CLS] before pieces / [MASK] after [SEP]", with the word's own pieces unless others are given."""
     tokenizer = processor.tokenizer
     encode = lambda text: tokenizer(text, add_special_tokens=False)["input_ids"]  # noqa: E731
     ends = tokenizer("")["input_ids"]
     space = tokenizer.convert_tokens_to_ids("Ġ")  # a token of its own in a small vocabulary
-    pieces = [piece for piece in encode(f" {word}") if piece != space]
+    pieces = pieces or [piece for piece in encode(f" {word}") if piece != space]
     left = [ends[0], *encode(before)]
     ids = [*left, *pieces, encode(" /")[-1], tokenizer.mask_token_id, *encode(after), ends[-1]]
     states = model.encoder(torch.tensor([ids]), output_hidden_states=True).hidden_states[1:]

@@ -1,6 +1,7 @@
 """Training of mode pieces."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -59,6 +60,20 @@ def test_a_recipe_trains_and_the_model_loads(tmp_path, encoder_folder, freeze_en
     record = read_training(tmp_path / "out", "bertram-pieces")
     assert [score["contexts"] for score in record["evaluation"]["scores"]] == [0, 1, 4]
     assert record["evaluation"]["num_words"] == len(HELDOUT)
+
+
+def test_how_much_pieces_count_is_set_after_training(tmp_path, encoder_folder):
+    folder = train(tmp_path, encoder_folder)
+    stage = (tmp_path / "out" / "stages" / "bertram-pieces" / "model.safetensors").stat().st_mtime_ns
+    fields = ("piece_strength", "hidden_token_id")
+    model = AutoModel.from_pretrained(folder, encoder=str(encoder_folder))
+    unknown = AutoProcessor.from_pretrained(folder).tokenizer.unk_token_id
+    assert [getattr(model.config, name) for name in fields] == [16, unknown]
+    shutil.rmtree(folder)
+    train(tmp_path, encoder_folder, pieces=STAGE | {"piece_strength": None})
+    assert (tmp_path / "out" / "stages" / "bertram-pieces" / "model.safetensors").stat().st_mtime_ns == stage
+    config = AutoModel.from_pretrained(folder, encoder=str(encoder_folder)).config
+    assert [getattr(config, name) for name in fields] == [None, None]
 
 
 def test_training_in_bfloat16_is_about_the_same(tmp_path, encoder_folder):
