@@ -196,6 +196,8 @@ class BertramConfig(PreTrainedConfig):
                 "piece_strength must be positive, and needs hidden_token_id and the mode pieces; got "
                 f"{self.piece_strength}, {self.hidden_token_id} and {self.mode!r}."
             )
+        if self.hidden_token_id is not None and self.hidden_token_id < 0:
+            raise ValueError(f"hidden_token_id must be a token of the vocabulary; got {self.hidden_token_id}.")
         if self.look_alikes and not self.has_context:
             raise ValueError("look_alikes needs the encoder's embeddings, which a model of mode 'form' does not have.")
         if self.reliability is not None and (len(self.reliability) != 5 or not self.has_context):

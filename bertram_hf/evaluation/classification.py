@@ -12,7 +12,7 @@ from .embedding import SentenceEmbedder
 from .statistics import bootstrap_interval
 
 # Of the regression: standardised embeddings have many directions of little meaning.
-PENALTY, MAX_ITERATIONS = 0.01, 1000
+INVERSE_PENALTY, MAX_ITERATIONS = 0.01, 1000
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class TextClassification:
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        classifier = make_pipeline(StandardScaler(), LogisticRegression(C=PENALTY, max_iter=MAX_ITERATIONS))
+        classifier = make_pipeline(StandardScaler(), LogisticRegression(C=INVERSE_PENALTY, max_iter=MAX_ITERATIONS))
         return classifier.fit(train, self._train_labels).predict(test) == self._test_labels
 
     def score(self, correct: np.ndarray, chosen: np.ndarray | None = None) -> ClassificationScore:

@@ -14,7 +14,7 @@ from typing import Any
 EXTRAS = {
     **dict.fromkeys(("datatrove", "loguru", "pyarrow", "xxhash"), "corpus"),
     **dict.fromkeys(("accelerate", "yaml"), "train"),
-    **dict.fromkeys(("lemminflect", "matplotlib", "nltk", "scipy", "wordfreq"), "evaluation"),
+    **dict.fromkeys(("lemminflect", "matplotlib", "nltk", "scipy", "sklearn", "wordfreq"), "evaluation"),
     "rich": "demo",
     "sentence_transformers": "sentence-transformers",
 }

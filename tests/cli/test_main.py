@@ -209,7 +209,7 @@ def test_errors_of_this_package_are_not_taken_for_missing_ones(monkeypatch):
 def test_extras_are_those_of_the_package():
     tomllib = pytest.importorskip("tomllib", reason="part of Python from 3.11 on")
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    modules = {"pyyaml": "yaml", "sentence-transformers": "sentence_transformers"}
+    modules = {"pyyaml": "yaml", "scikit-learn": "sklearn", "sentence-transformers": "sentence_transformers"}
     expected = {}
     for extra, requirements in project["optional-dependencies"].items():
         for name in (re.split(r"[\[>]", requirement)[0] for requirement in requirements):

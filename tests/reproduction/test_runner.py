@@ -17,9 +17,9 @@ from bertram_hf.reproduction import figures as figures
 from bertram_hf.reproduction.curves import draw_curves
 from bertram_hf.reproduction.figures import Point, draw_lines
 from bertram_hf.reproduction.recipe import EvaluationRecipe
-from bertram_hf.reproduction.report import Report
 from bertram_hf.reproduction.resources import Resources
 from bertram_hf.reproduction.rows import ResultRows, file_name, fingerprint, read_jsonl, write_jsonl
+from bertram_hf.reproduction.runner import Report
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,8 @@
 import yaml
 from support.tiny_training import HELDOUT, make_sentences, write_encoder, write_recipe
 
-from bertram_hf.reproduction.report import MARK
 from bertram_hf.reproduction.rows import file_name, read_jsonl
+from bertram_hf.reproduction.runner import MARK
 
 PAIRS = "river\tkumquat\t7.0\nforest\tQuokka\t2.5\nlake\tzebra\t4.0\nvalley\tkumquat\t6.0\ntown\tquokka\t1.0\n"
 SYSTEMS = [
