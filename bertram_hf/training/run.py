@@ -205,7 +205,9 @@ class TrainingRun:
         """Learns on development words how reliable vectors are, and notes it in the stage's folder."""
         with self.process.main_process_first():  # the others then read what it has noted
             record = read_record(trained)
-            if "reliability" not in record:
+            strength = model.config.piece_strength
+            if "reliability" not in record or record.get("piece_strength") != strength:
+                record["piece_strength"] = strength
                 record["reliability"] = fit_reliability(
                     model,
                     processor,
@@ -250,7 +252,11 @@ class TrainingRun:
         processor.look_alikes = LookAlikes(list(known), list(known.values()))
         occurrences = np.array([self.data.contexts.counts[word] for word in inputs.contexts.words])
         content = [FITTING_VERSION, read_record(trained)["fingerprint"], asdict(settings), self.recipe.seed]
-        content += [known, occurrences.tolist()]
+        content += [
+            known,
+            occurrences.tolist(),
+            *([model.config.piece_strength] if model.config.piece_strength else []),
+        ]
         made_from = fingerprint(content)
         folder = trained.with_name(f"{trained.name}-look-alikes")
         with self.process.main_process_first():  # the others then load what it has saved
