@@ -41,7 +41,10 @@ def nearest(vector: torch.Tensor, table: torch.Tensor, words: dict[int, str]) ->
 def embed(model: torch.nn.Module, tokenizer: AutoTokenizer, texts: list[str]) -> torch.Tensor:
     """Returns a sentence embedding of each text: the mean of its tokens, as all-MiniLM-L6-v2 is meant to be used."""
     batch = tokenizer(texts, padding=True, return_tensors="pt")
-    mask = batch["attention_mask"][..., None]
+    mask = batch["attention_mask"]
+    if isinstance(model, BertramEmbeddingInjector):
+        mask = model.pooling_mask(batch["input_ids"], mask)
+    mask = mask[..., None]
     means = (model(**batch).last_hidden_state * mask).sum(dim=1) / mask.sum(dim=1)
     return torch.nn.functional.normalize(means, dim=1)
 

@@ -172,3 +172,17 @@ def test_class_folders_become_lines(tmp_path):
     failed = subprocess.run([*command[:2], tmp_path / "C01", *command[3:]], capture_output=True, text=True)
     assert failed.returncode == 1
     assert "expected folders with text files; there are none" in failed.stderr
+
+
+def test_rare_words_of_a_dictionary_are_listed(tmp_path):
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (texts / "a.txt").write_text("A tree. " * 6 + "A Kumquat.\n")
+    (texts / "b.txt").write_text("The Tree.\n" * 4)
+    definitions = tmp_path / "definitions.jsonl"
+    definitions.write_text("".join(json.dumps({"word": word}) + "\n" for word in ("tree", "quokka", "kumquat")))
+    output = tmp_path / "rare.txt"
+    command = [sys.executable, EXAMPLES / "rare_wordnet_words.py", definitions, output, texts]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert output.read_text() == "kumquat\nquokka\n"
+    assert printed == f"2 of 3 words are rare: {output}\n"

@@ -21,7 +21,7 @@ WHERE_VECTORS_STAND = {
     "slash": "follow the word and a slash",
     "auto": "follow the word and a slash; replace misspellings",
 }
-SOURCES = {"form": "their spelling", "context": "a few contexts"}
+SOURCES = {"form": "their spelling", "context": "a few contexts", "pieces": "their word pieces and contexts"}
 
 
 @dataclass
@@ -62,14 +62,15 @@ def describe_model(folder: Path, name: str, base_model: str | None) -> Descripti
     }
     sizes = count_parameters(folder)
     unit = "n-grams" if config["form_encoder"] == "ngram" else "characters"
+    reads_units = mode not in ("context", "pieces")
     details = {
         "mode": mode,
         "encoder": encoder or config["text_config"].get("model_type"),
         "context encoder": config["context_encoder"] if mode != "form" else None,
         "context layers": config["context_layers"] if mode != "form" else None,
         "context weighting": config["context_weighting"] if mode != "form" else None,
-        "form encoder": config["form_encoder"] if mode != "context" else None,
-        unit: config["form_vocab_size"] - 2 if mode != "context" else None,  # without UNK and PAD
+        "form encoder": config["form_encoder"] if reads_units else None,
+        unit: config["form_vocab_size"] - 2 if reads_units else None,  # without UNK and PAD
         "misspelling detection": "yes" if config["look_alikes"] else None,
         "vector size": config["embedding_size"],
         "parameters in this checkpoint": sum(sizes.values()),

@@ -16,12 +16,13 @@ from ..utils.progress import progress_bar
 class SentenceEmbedder:
     """Embeds texts as most sentence encoders do: the mean of the last layer over the tokens, scaled to length one.
 
-    What injection adds to a word is left out of the mean; see `BertramEmbeddingInjector.pooling_mask`. The embedding of
+    Slashes that injection adds are left out of the mean; see `BertramEmbeddingInjector.pooling_mask`. The embedding of
     a text in which nothing is injected is kept, so that it is computed once, whatever the vectors are.
 
     Args:
         encoder: The encoder. It is changed only while texts are embedded.
         tokenizer: Its tokenizer.
+        max_length: A text is cut after so many tokens; by default only where the encoder ends.
         max_tokens_per_batch: Limit of padded tokens; by default what suits the device.
         show_progress: Whether a run of more than a few seconds shows a progress bar.
 
@@ -39,17 +40,19 @@ class SentenceEmbedder:
         encoder: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         *,
+        max_length: int | None = None,
         max_tokens_per_batch: int | None = None,
         show_progress: bool = True,
     ) -> None:
         if max_tokens_per_batch is None:
             max_tokens_per_batch = CPU_TOKENS_PER_BATCH if encoder.device.type == "cpu" else GPU_TOKENS_PER_BATCH
         self.encoder, self.tokenizer = encoder, tokenizer
+        self.max_length = min(filter(None, (max_length, longest_input(encoder))), default=None)
         self.max_tokens_per_batch, self.show_progress = max_tokens_per_batch, show_progress
         self._plain: dict[str, torch.Tensor] = {}  # the embeddings (H,) of texts without an injected word
 
     def embed(self, texts: Sequence[str], vectors: WordVectors | None = None, mode: Mode = "auto") -> torch.Tensor:
-        """Returns the embeddings (N, H) of texts, on the CPU. A text longer than the encoder can read is cut.
+        """Returns the embeddings (N, H) of texts, on the CPU. Long texts are cut.
 
         Args:
             texts: N texts.
@@ -81,8 +84,7 @@ class SentenceEmbedder:
         """Returns the tokens of each text."""
         if not texts:
             return {}
-        max_length = longest_input(self.encoder)
-        cut = {"truncation": True, "max_length": max_length} if max_length else {}
+        cut = {"truncation": True, "max_length": self.max_length} if self.max_length else {}
         return dict(zip(texts, tokenizer(texts, verbose=False, **cut)["input_ids"], strict=True))
 
     @torch.inference_mode()

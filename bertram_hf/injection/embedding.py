@@ -65,17 +65,15 @@ class InjectedEmbedding(nn.Embedding):
         self.is_beside = fn(self.is_beside)
         return self
 
-    def find_added(self, input_ids: torch.Tensor, slash_id: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns where the slashes and the vectors stand that were added to words (..., T), each as booleans."""
+    def find_slashes(self, input_ids: torch.Tensor, slash_id: int) -> torch.Tensor:
+        """Returns where slashes stand that were added to words, as booleans (..., T)."""
         rows = input_ids - self.first_id
         is_added = rows >= 0
         if len(self.is_beside):
             is_added = is_added & self.is_beside[rows.clamp(min=0)]
         is_slash = torch.zeros_like(is_added)
         is_slash[..., :-1] = is_added[..., 1:] & (input_ids[..., :-1] == slash_id)
-        is_vector = torch.zeros_like(is_added)
-        is_vector[..., 1:] = is_slash[..., :-1]  # not one that stands alone, as its pieces were too many
-        return is_slash, is_vector
+        return is_slash
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
         """Maps ids (..., T) to embeddings (..., T, H)."""

@@ -167,15 +167,14 @@ class BertramEmbeddingInjector(PreTrainedModel):
     def pooling_mask(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None) -> torch.Tensor:
         """Returns the mask with which a mean over `last_hidden_state` is to be taken.
 
-        A slash and a vector that were added to a word act on the other tokens through attention. In a mean they would
-        take a share of their own, and a word with a vector would count more than others.
+        A slash that was added to a word says nothing; in a mean it would take a share of its own.
 
         Args:
             input_ids: (..., T), from `injector.tokenizer`.
             attention_mask: (..., T); all tokens count if it is not given.
 
         Returns:
-            (..., T), the attention mask without added slashes and vectors.
+            (..., T), the attention mask without added slashes.
 
         Example:
             >>> batch = injector.tokenizer(["A kumquat."], return_tensors="pt")
@@ -184,8 +183,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
             tensor(True)
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        is_slash, is_vector = self.table.find_added(input_ids, self.backend.slash[0])
-        return mask.masked_fill(is_slash | is_vector, 0)
+        return mask.masked_fill(self.table.find_slashes(input_ids, self.backend.slash[0]), 0)
 
     def add(self, vectors: WordVectors | Mapping[str, torch.Tensor], name: str) -> None:
         """Adds a pack of vectors, or swaps the pack of this name. A word of several packs has the vector added last.

@@ -7,6 +7,7 @@ from typing import Any
 from datasets import Dataset
 
 from ..evaluation.classification import TextClassification
+from ..evaluation.embedding import SentenceEmbedder
 from ..induction.word_vectors import WordVectors
 from ..rarification.datasets import load_labelled_texts
 from ..utils.tables import format_rows
@@ -52,10 +53,14 @@ class NaturalBenchmark:
     @cached_property
     def classification(self) -> TextClassification:
         """The texts with their labels."""
-        columns = (self.task.text_column, self.task.label_column)
-        return TextClassification(
-            self.resources.embedder, *(part[column][:] for part in self.parts for column in columns)
+        resources, columns = self.resources, (self.task.text_column, self.task.label_column)
+        embedder = SentenceEmbedder(
+            resources.encoder,
+            resources.tokenizer,
+            max_length=self.task.max_length,
+            show_progress=resources.show_progress,
         )
+        return TextClassification(embedder, *(part[column][:] for part in self.parts for column in columns))
 
     @cached_property
     def contexts(self) -> dict[str, list[str]]:

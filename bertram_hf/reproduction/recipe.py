@@ -247,6 +247,7 @@ class NaturalTask:
         label_column: The column of labels.
         max_texts: At most so many texts of each part, drawn at random.
         min_texts: A word must stand in so many training texts.
+        max_length: Texts are cut after so many tokens, as sentence-transformers does with its encoders.
     """
 
     name: str
@@ -257,6 +258,7 @@ class NaturalTask:
     label_column: str = "label"
     max_texts: int | None = None
     min_texts: int = 2
+    max_length: int = 256
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ class TrainingData:
         heldout_contexts: Where the contexts of these come from.
         targets: The target vectors of all of them.
         num_approximated: How many training words have approximated targets.
-        definitions: The definitions of training words and of `defined`.
-        defined: Words of several pieces that have contexts, two definitions or more, and no target.
+        definitions: The definitions of training words and of `untargeted`.
+        untargeted: Words of several pieces that have contexts and no target.
     """
 
     contexts: CorpusContexts
@@ -50,7 +50,7 @@ class TrainingData:
     targets: WordVectors
     num_approximated: int
     definitions: dict[str, list[str]] = field(default_factory=dict)
-    defined: list[str] = field(default_factory=list)
+    untargeted: list[str] = field(default_factory=list)
 
 
 def prepare_data(
@@ -102,12 +102,6 @@ def prepare_data(
             recipe.definitions, lower_case, [*split.heldout, *heldout, *excluded]
         ).items()
     }
-    # One definition is read, another one found. A word that no corpus has enough sentences of may be one that a test
-    # takes for rare.
-    unknown = [
-        word for word, texts in definitions.items() if word not in in_training and word in contexts and len(texts) > 1
-    ]
-    pieces = reader.split(unknown) if unknown else []
     return TrainingData(
         contexts,
         split.train,
@@ -117,7 +111,7 @@ def prepare_data(
         WordVectors([*single, *known, *several], vectors, fingerprint),
         num_approximated=sum(word in in_training for word in several),
         definitions=definitions,
-        defined=[word for word, ids in zip(unknown, pieces, strict=True) if len(ids) > 1],
+        untargeted=choose_untargeted(recipe, reader, contexts, set(train_words), [*split.heldout, *heldout, *excluded]),
     )
 
 
@@ -198,6 +192,36 @@ def choose_words(
     ]
     several.sort(key=lambda word: (-contexts.counts[word], word))
     return single, several[: chosen.approximate_max_words]
+
+
+def choose_untargeted(
+    recipe: Recipe, reader: PieceReader, contexts: CorpusContexts, known: Container[str], excluded: Sequence[str]
+) -> list[str]:
+    """Returns words of several pieces that have enough contexts, in alphabetical order.
+
+    Args:
+        recipe: The recipe.
+        reader: Reads words in pieces.
+        contexts: The contexts of all words.
+        known: Words that have a target.
+        excluded: Words whose families are left out.
+    """
+    chosen = recipe.targets
+    spellings = {
+        word for path in recipe.heldout.excluded_spellings for word in read_words(path, is_uncased(reader.tokenizer))
+    }
+    candidates = [
+        word
+        for word in sorted(contexts)
+        if word.isalpha()
+        and len(word) >= chosen.min_length
+        and contexts.num_contexts[word] >= max(1, chosen.min_contexts)
+        and word not in known
+        and word not in spellings
+    ]
+    candidates = drop_families(candidates, excluded)
+    pieces = reader.split(candidates) if candidates else []
+    return [word for word, ids in zip(candidates, pieces, strict=True) if len(ids) > 1]
 
 
 def find_known(reader: PieceReader, heldout: Sequence[str], contexts: CorpusContexts) -> dict[str, int]:

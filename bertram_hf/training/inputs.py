@@ -63,10 +63,10 @@ def prepare_inputs(
     cuts: PieceCuts | None = None
     development_words: Sequence[str] = data.development
     if isinstance(settings, PieceStageSettings):
-        defined = sorted(data.defined, key=lambda word: derive_seed(recipe.seed, "defined", word))
+        untargeted = sorted(data.untargeted, key=lambda word: derive_seed(recipe.seed, "untargeted", word))
         cuts = PieceCuts(
             processor,
-            [*data.train, *(defined[: settings.max_defined] if settings.meaning else ()), *data.development],
+            [*data.train, *(untargeted[: settings.max_untargeted] if settings.has_probes else ()), *data.development],
             hard_share=settings.hard_share,
             random_share=settings.random_share,
             hidden_share=settings.hidden_share,

@@ -17,11 +17,10 @@ from .batches import WordCollator, read_features
 from .contexts import EncodedContexts
 
 logger = logging.getLogger(__name__)
-# Of probes: how many have the vector beside the word's pieces, how many words get a text, and its tokens on each side.
-BESIDE_SHARE = 0.5
-TEXT_SHARE = 0.5
+# Of probes: how many have the vector beside the word's pieces, not in place of them, and a text's tokens on each side.
+BESIDE_SHARE = 0.4
 MAX_PIECES = 8  # of a random cut
-TEXT_SIDES = ((10, 10), (6, 6), (3, 3), (0, 6), (6, 0))
+TEXT_SIDES = ((0, 0), (0, 0), (2, 2), (0, 5), (5, 0), (5, 5), (10, 10))
 
 
 class PieceCuts:
@@ -168,8 +167,8 @@ class Probes:
 
         Returns:
             `probe_words` (M,), the words; texts in which the mask stands for the word's vector as `probe_ids`,
-            `probe_mask` and, without slashes and vectors that stand beside pieces, `probe_pooled` (M, T); what each is
-            to be understood as in `answer_ids` and `answer_mask`; and `is_definition` (M,).
+            `probe_mask` and, without added slashes, `probe_pooled` (M, T); what each is to be understood as in
+            `answer_ids` and `answer_mask`; and `is_definition` (M,).
         """
         random = Random(int(self.seed + words.sum() + rows.sum()))
         own_rows = np.split(rows, np.cumsum(num_contexts)[:-1])
@@ -189,10 +188,9 @@ class Probes:
         if not chosen:
             return {}
         texts, told = (self.processor.pad_texts(each) for each in ([ids for ids, _ in probes], answers))
-        is_vector = texts["input_ids"] == self._mask_id
-        is_slash = torch.zeros_like(is_vector)
-        is_slash[:, :-1] = is_vector[:, 1:]
-        left_out = (is_vector | is_slash) & torch.tensor([is_beside for _, is_beside in probes])[:, None]
+        is_slash = torch.zeros_like(texts["input_ids"], dtype=torch.bool)
+        is_slash[:, :-1] = texts["input_ids"][:, 1:] == self._mask_id
+        left_out = is_slash & torch.tensor([is_beside for _, is_beside in probes])[:, None]
         return {
             "probe_words": torch.tensor(chosen),
             "probe_ids": texts["input_ids"],
@@ -216,7 +214,7 @@ class Probes:
     def _draw_text(self, word: int, random: Random) -> tuple[list[int], list[int], bool] | None:
         """Draws a short text around a word."""
         first, last = self.contexts.offsets[word], self._first_rows[word]
-        if first == last or random.random() >= TEXT_SHARE:
+        if first == last:
             return None
         row = random.randrange(first, last)
         ids, place = self.contexts.input_ids(row), int(self.contexts.mask_positions[row])

@@ -94,7 +94,7 @@ class PieceStageSettings(StageSettings):
         ridge_words: The ridge regression is made on at most so many words, as the encoder has to read them.
         meaning: Weight of definitions in [`EncoderLoss`]; words of several pieces need no target for it.
         restoring: Weight of texts in [`EncoderLoss`].
-        max_defined: At most so many words that have definitions and no target, drawn at random.
+        max_untargeted: At most so many words of several pieces that have no target, drawn at random.
     """
 
     freeze_encoder: bool = True
@@ -107,7 +107,7 @@ class PieceStageSettings(StageSettings):
     ridge_words: int = 4000
     meaning: float = 0.0
     restoring: float = 0.0
-    max_defined: int | None = None
+    max_untargeted: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("hard_share", "random_share", "hidden_share", "bare_share"):
@@ -213,6 +213,8 @@ class HeldoutSettings:
         num_contexts: Numbers of contexts to score with.
         num_draws: How many random choices of contexts are averaged.
         excluded: Files of more words that are never trained on, such as those of a benchmark.
+        excluded_spellings: Files of words that are not trained on either, while others of their families are, such as
+            words that a benchmark takes for rare.
         development_share: Share of the other families that is held out to watch the training.
     """
 
@@ -221,6 +223,7 @@ class HeldoutSettings:
     num_contexts: list[int] = field(default_factory=lambda: [0, 1, 2, 4, 8, 16, 32])
     num_draws: int = 1
     excluded: list[str] = field(default_factory=list)
+    excluded_spellings: list[str] = field(default_factory=list)
     development_share: float = 0.02
 
     def __post_init__(self) -> None:
