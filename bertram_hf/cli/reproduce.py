@@ -27,8 +27,8 @@ def add_command(commands: Any) -> None:
         action="append",
         default=[],
         metavar="TASK",
-        help="a task (recovery, misspellings, similarity, definitions, terms, wnlampro, rarified) or one rarified set, "
-        "by its name in the recipe; may be given more often",
+        help="a task (recovery, misspellings, similarity, definitions, terms, wnlampro, rarified, natural) or one set: "
+        "its name in the recipe, with 'natural ' before it if it is not rarified; may be given more often",
     )
     command.add_argument(
         "--system",

