@@ -45,6 +45,13 @@ def test_batches_equal_single_texts_with_vectors_put_in_by_hand(make_embedder, v
         torch.testing.assert_close(embedder.embed(TEXTS, given, mode), torch.stack(expected), atol=1e-5, rtol=1e-4)
 
 
+def test_long_texts_are_cut(make_embedder):
+    text = "the old tree " * 4
+    cut, whole = make_embedder(max_length=5).embed([text, "the old tree"]), make_embedder().embed([text])
+    torch.testing.assert_close(cut[0], cut[1])
+    assert not torch.allclose(cut[:1], whole)
+
+
 def test_a_text_without_an_injected_word_is_embedded_once(make_embedder, vectors):
     embedder = make_embedder()
     sizes = []

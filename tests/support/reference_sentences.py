@@ -20,7 +20,7 @@ def embed_one(encoder, tokenizer, text, vectors=None, mode="replace"):
         pooled += [True] * len(pieces)
         if has_vector:
             rows += [table[tokenizer.convert_tokens_to_ids("/")], vectors[word]]
-            pooled += [False, False]
+            pooled += [False, True]
     rows.append(table[tokenizer.sep_token_id])
     pooled.append(True)
     states = encoder(inputs_embeds=torch.stack(rows)[None]).last_hidden_state[0]
