@@ -10,6 +10,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..approximation.approximate import approximate_vectors
+from ..configuration_bertram import PRESETS
 from ..corpus.build import check_case
 from ..corpus.contexts import CorpusContexts, build_source
 from ..induction.word_lines import read_word_lines
@@ -39,7 +40,7 @@ class TrainingData:
         targets: The target vectors of all of them.
         num_approximated: How many training words have approximated targets.
         definitions: The definitions of training words and of `untargeted`.
-        untargeted: Words of several pieces that have contexts and no target.
+        untargeted: Words of several pieces that have contexts and no target; only mode pieces is trained on these.
     """
 
     contexts: CorpusContexts
@@ -111,7 +112,9 @@ def prepare_data(
         WordVectors([*single, *known, *several], vectors, fingerprint),
         num_approximated=sum(word in in_training for word in several),
         definitions=definitions,
-        untargeted=choose_untargeted(recipe, reader, contexts, set(train_words), [*split.heldout, *heldout, *excluded]),
+        untargeted=choose_untargeted(recipe, reader, contexts, set(train_words), [*split.heldout, *heldout, *excluded])
+        if any(PRESETS[preset]["mode"] == "pieces" for preset in recipe.systems)
+        else [],
     )
 
 
@@ -152,6 +155,14 @@ def build_contexts(
     return contexts, CorpusContexts([folder])
 
 
+def find_candidates(recipe: Recipe, contexts: CorpusContexts) -> list[str]:
+    """Returns the words that are long enough and have enough contexts, in alphabetical order."""
+    min_length, min_contexts = recipe.targets.min_length, max(1, recipe.targets.min_contexts)
+    return [
+        word for word in sorted(contexts) if len(word) >= min_length and contexts.num_contexts[word] >= min_contexts
+    ]
+
+
 def choose_words(
     recipe: Recipe,
     reader: PieceReader,
@@ -172,12 +183,7 @@ def choose_words(
         Words of one piece, each with its token, and words of several pieces, the most frequent first.
     """
     chosen, min_count = recipe.targets, min(source.min_count for source in recipe.corpora)
-    candidates = [
-        word
-        for word in sorted(contexts)
-        if len(word) >= chosen.min_length and contexts.num_contexts[word] >= max(1, chosen.min_contexts)
-    ]
-    candidates = drop_families(candidates, excluded)
+    candidates = drop_families(find_candidates(recipe, contexts), excluded)
     pieces = dict(zip(candidates, reader.split(candidates), strict=True))
     frequent = {word for word in candidates if contexts.counts[word] >= min_count}
     single = {
@@ -206,18 +212,12 @@ def choose_untargeted(
         known: Words that have a target.
         excluded: Words whose families are left out.
     """
-    chosen = recipe.targets
-    spellings = {
-        word for path in recipe.heldout.excluded_spellings for word in read_words(path, is_uncased(reader.tokenizer))
-    }
+    lower_case = is_uncased(reader.tokenizer)
+    spellings = {word for path in recipe.heldout.excluded_spellings for word in read_words(path, lower_case)}
     candidates = [
         word
-        for word in sorted(contexts)
-        if word.isalpha()
-        and len(word) >= chosen.min_length
-        and contexts.num_contexts[word] >= max(1, chosen.min_contexts)
-        and word not in known
-        and word not in spellings
+        for word in find_candidates(recipe, contexts)
+        if word.isalpha() and word not in known and word not in spellings
     ]
     candidates = drop_families(candidates, excluded)
     pieces = reader.split(candidates) if candidates else []

@@ -213,8 +213,8 @@ class HeldoutSettings:
         num_contexts: Numbers of contexts to score with.
         num_draws: How many random choices of contexts are averaged.
         excluded: Files of more words that are never trained on, such as those of a benchmark.
-        excluded_spellings: Files of words that are not trained on either, while others of their families are, such as
-            words that a benchmark takes for rare.
+        excluded_spellings: Files of words that are no training words without a target either, while others of their
+            families may be, such as words that a benchmark takes for rare.
         development_share: Share of the other families that is held out to watch the training.
     """
 

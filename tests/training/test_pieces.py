@@ -196,6 +196,17 @@ def test_definitions_and_texts_are_trained_for(tmp_path, encoder_folder, definit
     assert not torch.equal(trained, without)
 
 
+def test_a_spelling_is_left_out_and_its_family_is_not(tmp_path, encoder_folder):
+    excluded = tmp_path / "rare.txt"
+    excluded.write_text("Kumquat\nriver\n")
+    found = []
+    for heldout in ({}, {"excluded_spellings": [str(excluded)]}):
+        path = write_recipe(tmp_path, encoder_folder, systems=["bertram-pieces"], heldout=heldout)
+        found.append(TrainingRun(Recipe.load(path), show_progress=False).data)
+    assert set(found[0].untargeted) - set(found[1].untargeted) == {"kumquat"}
+    assert found[0].train == found[1].train  # words with a target are left out by family only
+
+
 @pytest.fixture
 def probes(tmp_path):
     """Probes of a word with a token and two definitions, and of one with neither."""
