@@ -280,7 +280,8 @@ class BertramModel(SlimPreTrainedModel):
         if not hidden:
             return word_embeddings, weights
         hidden_embeddings, hidden_weights = self._combine_readings(form_embeddings, hidden[0], num_contexts)
-        share = (num_contexts / (num_contexts + self.config.piece_strength)).to(weights.dtype)  # (W,)
+        share = self.config.max_hidden_share * num_contexts / (num_contexts + self.config.piece_strength)  # (W,)
+        share = share.to(weights.dtype)
         shares = share[index_words(num_contexts, len(weights))]  # (C,)
         mixed = torch.lerp(word_embeddings, hidden_embeddings, share[:, None])
         return self.rescale(mixed), torch.lerp(weights, hidden_weights, shares)

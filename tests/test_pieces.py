@@ -37,6 +37,7 @@ def texts(words=WORDS):
         {"context_layers": "last", "context_weighting": "uniform"},
         {"second_map": True, "form_strength": 3},
         {"piece_strength": 2, "hidden_token_id": HIDDEN},
+        {"piece_strength": 2, "max_hidden_share": 0.25, "hidden_token_id": HIDDEN, "output_norm": 3.0},
         {"piece_strength": 2.5, "hidden_token_id": HIDDEN, "output_norm": 3.0, "second_map": True, "form_strength": 3},
     ],
 )
@@ -194,3 +195,6 @@ def test_hiding_pieces_needs_a_token_and_the_mode(make_pieces):
     for fields in ({}, {"hidden_token_id": HIDDEN, "mode": "add"}, {"hidden_token_id": HIDDEN, "piece_strength": 0}):
         with pytest.raises(ValueError, match="piece_strength must be positive, and needs hidden_token_id"):
             BertramConfig(**{"mode": "pieces", "piece_strength": 2} | fields)
+    for share in (0, 1.5):
+        with pytest.raises(ValueError, match="max_hidden_share must lie in"):
+            BertramConfig(mode="pieces", max_hidden_share=share)

@@ -1,6 +1,7 @@
 """The systems that are compared: where each takes the vectors of rare words from."""
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,8 +16,11 @@ from ..induction.piece_vectors import mean_piece_vectors
 from ..induction.word_vectors import WordVectors
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
+from ..utils.files import read_json
 
 PLAIN, PIECES, ORIGINAL = "plain", "pieces", "original"
+# Of a trained configuration: what changes vectors without changing weights.
+SET_AFTER_TRAINING = ("piece_strength", "max_hidden_share", "reliability")
 
 
 class VectorSource:
@@ -134,6 +138,12 @@ class DrawnVectors:
 
 @cache
 def name_model(model: str) -> str:
-    """Names a model by its weights if it is a folder, else by its name."""
-    weights = Path(model) / "model.safetensors"
-    return hashlib.sha256(weights.read_bytes()).hexdigest()[:32] if weights.is_file() else model
+    """Names a model by its weights, and what is set after training, if it is a folder; else by its name."""
+    weights, config = Path(model) / "model.safetensors", Path(model) / "config.json"
+    if not weights.is_file():
+        return model
+    digest = hashlib.sha256(weights.read_bytes())
+    found = read_json(config) if config.is_file() else {}
+    if found.get("piece_strength") is not None:
+        digest.update(json.dumps([found.get(name) for name in SET_AFTER_TRAINING]).encode())
+    return digest.hexdigest()[:32]

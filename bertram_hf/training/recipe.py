@@ -91,6 +91,7 @@ class PieceStageSettings(StageSettings):
         hidden_share: So many words with contexts are written as one unknown token, so that contexts must be read.
         bare_share: So many words of a batch come without a context.
         piece_strength: Of the trained model; see [`BertramConfig`].
+        max_hidden_share: Of the trained model.
         ridge_words: The ridge regression is made on at most so many words, as the encoder has to read them.
         meaning: Weight of definitions in [`EncoderLoss`]; words of several pieces need no target for it.
         restoring: Weight of texts in [`EncoderLoss`].
@@ -104,6 +105,7 @@ class PieceStageSettings(StageSettings):
     hidden_share: float = 0.25
     bare_share: float = 0.1
     piece_strength: float | None = 16.0
+    max_hidden_share: float = 0.25
     ridge_words: int = 4000
     meaning: float = 0.0
     restoring: float = 0.0

@@ -70,11 +70,12 @@ def start_from_ridge(
             shares = torch.cat([share.expand(-1, context_size), (1 - share).expand(-1, size - context_size)], dim=1)
             slopes = shares * (means - mean) / scale
             columns = torch.cat([slopes, share * slopes[:, :second_size], share * has_bias, 1 - share], dim=1)
-            square += columns.T @ columns
-            cross += columns.T @ targets
+            square.addmm_(columns.T, columns)
+            cross.addmm_(columns.T, targets)
     penalties = torch.full((num_columns,), penalty * num_draws, dtype=torch.float64)
     penalties[-2:] = 1e-6
-    solution = torch.linalg.solve(square + penalties.diag(), cross)  # (columns, H)
+    square.diagonal().add_(penalties)  # in place: with all layers of a large encoder this is gigabytes
+    solution = torch.linalg.solve(square, cross)  # (columns, H)
     weights, biases = solution[:size] / scale[:, None], solution[-2:]
     _set_linear(model.output_map, weights[:context_size], biases[0], mean[:context_size])
     if model.config.form_strength is not None and not model.config.reads_pieces:

@@ -42,6 +42,7 @@ from .trainer import heldout_batches
 
 logger = logging.getLogger(__name__)
 DEVELOPMENT_CONTEXTS = (1, 4, 16)
+SET_AFTERWARDS = ("piece_strength", "max_hidden_share")  # of a trained model: changing them trains nothing anew
 
 
 def train_recipe(recipe: Recipe, *, command: str | None = None, show_progress: bool = True) -> dict[str, Path]:
@@ -192,6 +193,7 @@ class TrainingRun:
         model = self._train(model, processor, makers, settings, folder)
         if settings.piece_strength is not None:  # both readings are trained, each by itself
             model.config.piece_strength = settings.piece_strength
+            model.config.max_hidden_share = settings.max_hidden_share
             model.config.hidden_token_id = self.tokenizer.unk_token_id
         if len(makers) > 1:
             model.config.reliability = self.fit_reliability(model, processor, makers[1].contexts.words, folder)
@@ -205,9 +207,9 @@ class TrainingRun:
         """Learns on development words how reliable vectors are, and notes it in the stage's folder."""
         with self.process.main_process_first():  # the others then read what it has noted
             record = read_record(trained)
-            strength = model.config.piece_strength
-            if "reliability" not in record or record.get("piece_strength") != strength:
-                record["piece_strength"] = strength
+            mixture = [model.config.piece_strength, model.config.max_hidden_share]
+            if "reliability" not in record or record.get("mixture") != mixture:
+                record["mixture"] = mixture
                 record["reliability"] = fit_reliability(
                     model,
                     processor,
@@ -255,7 +257,7 @@ class TrainingRun:
         content += [
             known,
             occurrences.tolist(),
-            *([model.config.piece_strength] if model.config.piece_strength else []),
+            *([model.config.piece_strength, model.config.max_hidden_share] if model.config.piece_strength else []),
         ]
         made_from = fingerprint(content)
         folder = trained.with_name(f"{trained.name}-look-alikes")
@@ -373,7 +375,7 @@ class TrainingRun:
         config = {name: getattr(model.config, name) for name in NETWORK_FIELDS}
         form = [] if processor.form is None else processor.form.vocab
         start = {name: value for name, value in model.state_dict().items() if not name.startswith("encoder.")}
-        stage = {name: value for name, value in asdict(settings).items() if name != "piece_strength"}  # set afterwards
+        stage = {name: value for name, value in asdict(settings).items() if name not in SET_AFTERWARDS}
         for part in (config, stage, self.recipe.seed, *keys, form, self._encoder_hash):
             digest.update(json.dumps(part, sort_keys=True, default=str).encode())
         for tensor in (makers[0].targets, makers[0].form_embeddings):

@@ -81,9 +81,11 @@ class BertramConfig(PreTrainedConfig):
         look_alikes: Whether the vectors of known words that a word may be a misspelling of are mixed into its own; see
             [`LookAlikeMixture`]. Not in the paper.
         piece_strength: If given, contexts are read twice in mode pieces, with the word's pieces and with
-            `hidden_token_id` in their place, and a word's vector is (1 - s)·shown + s·hidden with s = n / (n +
-            piece_strength) for n contexts: the pieces count as much as so many contexts. A network knows the spelling
-            of its training words too well, and so trusts that of other words too much.
+            `hidden_token_id` in their place, and a word's vector is (1 - s)·shown + s·hidden with s =
+            max_hidden_share · n / (n + piece_strength) for n contexts. A network knows the spelling of its training
+            words too well, and so trusts that of other words too much.
+        max_hidden_share: What s comes near to with many contexts. Words of one meaningful piece or more, such as most
+            technical terms, want less than 1.
         hidden_token_id: The token that hides pieces, the unknown one.
         reliability: Coefficients by which the reliability of a vector is estimated; see `estimate_reliability`.
         form_vocab_size: Number of n-grams or characters, UNK (0) and PAD (1) included; not used in mode pieces.
@@ -124,6 +126,7 @@ class BertramConfig(PreTrainedConfig):
     output_norm: float | int | None = None
     look_alikes: bool = False
     piece_strength: float | int | None = None
+    max_hidden_share: float | int = 1.0
     hidden_token_id: int | None = None
     reliability: list[float] | None = None
     form_vocab_size: int = 2
@@ -196,6 +199,8 @@ class BertramConfig(PreTrainedConfig):
                 "piece_strength must be positive, and needs hidden_token_id and the mode pieces; got "
                 f"{self.piece_strength}, {self.hidden_token_id} and {self.mode!r}."
             )
+        if not 0 < self.max_hidden_share <= 1:
+            raise ValueError(f"max_hidden_share must lie in (0, 1]; got {self.max_hidden_share}.")
         if self.hidden_token_id is not None and self.hidden_token_id < 0:
             raise ValueError(f"hidden_token_id must be a token of the vocabulary; got {self.hidden_token_id}.")
         if self.look_alikes and not self.has_context:

@@ -11,7 +11,7 @@ def induce(model, processor, word, contexts):
     if model.config.piece_strength is None or not contexts:
         return rescale(model, shown)
     hidden = [read(model, processor, word, *context, pieces=[model.config.hidden_token_id]) for context in contexts]
-    share = len(contexts) / (len(contexts) + model.config.piece_strength)
+    share = model.config.max_hidden_share * len(contexts) / (len(contexts) + model.config.piece_strength)
     unseen = rescale(model, induce_from_readings(model, hidden, len(contexts)))
     return rescale(model, (1 - share) * rescale(model, shown) + share * unseen)
 
