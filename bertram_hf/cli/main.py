@@ -7,10 +7,36 @@ from safetensors import SafetensorError
 
 from ..utils.imports import EXTRAS
 from ..version import __version__
-from . import approximate, card, convert_original, corpus, induce, masked_lm, push, rarify, reproduce, train, wnlampro
+from . import (
+    adapt,
+    approximate,
+    card,
+    convert_original,
+    corpus,
+    induce,
+    masked_lm,
+    push,
+    rarify,
+    reproduce,
+    train,
+    wnlampro,
+)
 
 INTERRUPTED = 130  # what a shell returns for a program that Ctrl-C has ended
-COMMANDS = (induce, corpus, approximate, train, rarify, masked_lm, wnlampro, reproduce, convert_original, card, push)
+COMMANDS = (
+    adapt,
+    induce,
+    corpus,
+    approximate,
+    train,
+    rarify,
+    masked_lm,
+    wnlampro,
+    reproduce,
+    convert_original,
+    card,
+    push,
+)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -92,15 +92,15 @@ class FileReader(PipelineStep):
 
     def _read_parquet(self, file_slice: FileSlice, report: Counter[str]) -> Iterator[Document]:
         with fsspec.open(file_slice.path, "rb") as stream, pq.ParquetFile(stream) as table:
-            if self.settings.text_column not in table.schema_arrow.names:
-                raise ValueError(_missing_column(file_slice.path, self.settings.text_column, table.schema_arrow.names))
-            for batch in table.iter_batches(batch_size=ROWS_AT_ONCE, columns=[self.settings.text_column]):
+            names = table.schema_arrow.names
+            columns = _choose_columns(file_slice.path, self.settings, names)
+            for batch in table.iter_batches(batch_size=ROWS_AT_ONCE, columns=columns):
                 for row in batch.to_pylist():
                     yield from _read_row(row, self.settings, report)
 
     def _read_table(self, file_slice: FileSlice, report: Counter[str]) -> Iterator[Document]:
         """Reads CSV, in which quotes may stand around values, or TSV, in which they are text."""
-        column, is_csv = self.settings.text_column, file_slice.format == "csv"
+        is_csv = file_slice.format == "csv"
 
         def count(row: pacsv.InvalidRow) -> str:
             report["num_invalid_lines"] += 1
@@ -115,18 +115,18 @@ class FileReader(PipelineStep):
         header = _read_head(file_slice.path).removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
         dialect = csv.excel if is_csv else _PlainTabs
         names = next(csv.reader(StringIO(header, newline=""), dialect), [])
-        if column not in names:
-            raise ValueError(_missing_column(file_slice.path, column, names))
+        columns = _choose_columns(file_slice.path, self.settings, names)
         # Bytes, so that a value which is not UTF-8 costs its row only.
-        converting = pacsv.ConvertOptions(include_columns=[column], column_types={column: pa.binary()})
+        converting = pacsv.ConvertOptions(include_columns=columns, column_types=dict.fromkeys(columns, pa.binary()))
         reading = pacsv.ReadOptions(use_threads=False, block_size=TABLE_BLOCK_SIZE)
         with (
             fsspec.open(file_slice.path, "rb", compression="infer") as stream,
             pacsv.open_csv(stream, reading, parsing, converting) as batches,
         ):
             for batch in batches:
-                for value in batch.column(0):
-                    yield from _read_row({column: _decode_value(value.as_py())}, self.settings, report)
+                for values in zip(*batch.columns, strict=True):
+                    row = {name: _decode_value(value.as_py()) for name, value in zip(columns, values, strict=True)}
+                    yield from _read_row(row, self.settings, report)
 
 
 class DatasetReader(PipelineStep):
@@ -142,8 +142,9 @@ class DatasetReader(PipelineStep):
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
         report: Counter[str] = Counter()
         shard: Any = self.dataset
-        if self.settings.text_column in (shard.column_names or []):
-            shard = shard.select_columns([self.settings.text_column])  # so that no images are decoded
+        names = shard.column_names or []
+        if self.settings.text_column in names:
+            shard = shard.select_columns(_choose_columns("the dataset", self.settings, names))  # no images are decoded
         if world_size > 1:
             shard = shard.shard(num_shards=world_size, index=rank)
         for row in shard:
@@ -172,24 +173,32 @@ def _read_row(row: dict[str, Any], settings: CorpusSettings, report: Counter[str
     report["num_invalid_lines"] += has_surrogate(text)
     text = replace_surrogates(text)
     unit = _choose_unit(text[:HEAD_SIZE].replace("\r\n", "\n"), settings)
+    title = row.get(settings.title_column) if settings.title_column else None
+    details = {"is_row": True} | ({"title": " ".join(_normalize(title).split())} if isinstance(title, str) else {})
     if 4 * len(text) <= BLOCK_SIZE:  # a character has at most 4 bytes
-        yield _document(_normalize(text), unit)
+        yield _document(_normalize(text), unit, details)
         return
     for block, is_cut in read_blocks(BytesIO(text.encode()), unit):
         report["num_long_lines"] += is_cut
-        yield _document(_normalize(block.decode()), unit)
+        yield _document(_normalize(block.decode()), unit, details)
 
 
 def _choose_unit(head: str, settings: CorpusSettings) -> Unit:
     return detect_unit(head) if settings.unit == "auto" else cast(Unit, settings.unit)
 
 
-def _document(text: str, unit: Unit) -> Document:
-    return Document(text=text, id="", metadata={"unit": unit})
+def _document(text: str, unit: Unit, details: dict[str, Any] | None = None) -> Document:
+    return Document(text=text, id="", metadata={"unit": unit, **(details or {})})
 
 
-def _missing_column(source: str, column: str, columns: list[str]) -> str:
-    return f"{source} has no column {column!r}, only {sorted(columns)}. Set text_column (--text-column)."
+def _choose_columns(source: str, settings: CorpusSettings, names: list[str]) -> list[str]:
+    """Returns the columns to read of those that there are. Raises a ValueError if one is missing."""
+    for kind, column in (("text", settings.text_column), ("title", settings.title_column)):
+        if column is not None and column not in names:
+            raise ValueError(
+                f"{source} has no column {column!r}, only {sorted(names)}. Set {kind}_column (--{kind}-column)."
+            )
+    return list(dict.fromkeys(filter(None, (settings.text_column, settings.title_column))))
 
 
 def _read_head(path: str) -> bytes:

@@ -25,6 +25,7 @@ class CorpusSettings:
     max_sentence_words: int
     seed: int
     num_parts: int
+    title_column: str | None = None  # read beside the text, for documents; titles are no part of a corpus
 
     def folder(self, name: str) -> Path:
         """Returns a folder inside the work folder, which is made if it is not there."""
@@ -39,7 +40,7 @@ class CorpusSettings:
 
     def describe(self) -> dict[str, Any]:
         """Returns what changes the result."""
-        return {key: value for key, value in asdict(self).items() if key != "work"}
+        return {key: value for key, value in asdict(self).items() if key not in ("work", "title_column")}
 
 
 @dataclass(frozen=True)

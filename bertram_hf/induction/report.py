@@ -1,8 +1,7 @@
 """One page on one induced vector: where it came from and where it lies."""
 
 import html
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,26 +11,17 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..modeling_bertram import BertramModel
 from ..modeling_slim import embedding_fingerprint
 from ..processing_bertram import BertramProcessor
-from ..processing_words import WordPattern, check_contexts, normalize_text, replace_surrogates
+from ..processing_words import WordPattern, check_contexts, normalize_text
 from ..utils.models import in_eval_mode
 from ..utils.tables import format_columns
 from ..words.pieces import PieceReader
 from .checks import check_processor_fits
+from .neighbours import NearestTokens, Neighbour, visible
 from .word_vectors import WordVectors
 
-# Rows of the vocabulary that were never trained: BERT's, Gemma's, RoBERTa's and T5's names for them.
-UNUSED_TOKEN = re.compile(r"\[unused\d+\]|<unused\d+>|madeupword\d+|<extra_id_\d+>")
 NUM_CONTEXTS_SHOWN = 10
 EXCERPT_WIDTH = 64
 NO_TEXT = "(text not given)"
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """A token near a vector, as people read it, and the cosine after the vocabulary's mean is subtracted from both."""
-
-    token: str
-    similarity: float
 
 
 @dataclass(frozen=True)
@@ -99,7 +89,7 @@ class WordReport:
         if self.reliability is not None:
             facts.append(("reliability", f"{self.reliability:.2f}, the cosine that it may have with the true vector"))
         if self.look_alikes:
-            listed = ", ".join(f"{_visible(known)} ({share:.0%})" for known, share in self.look_alikes.items())
+            listed = ", ".join(f"{visible(known)} ({share:.0%})" for known, share in self.look_alikes.items())
             facts.append(("misspelling", f"of {listed}?"))
         facts.append(("contexts", f"{self._num_used} used, {len(self.contexts) - self._num_used} dropped"))
         return facts
@@ -127,7 +117,7 @@ class WordReport:
 
     def __str__(self) -> str:
         neighbours = [("before", "cosine", "after", "cosine"), *self._neighbour_rows()]
-        parts = [_visible(self.word), format_columns(self._facts()), format_columns(neighbours, right_aligned=(1, 3))]
+        parts = [visible(self.word), format_columns(self._facts()), format_columns(neighbours, right_aligned=(1, 3))]
         if self.contexts:
             rows = [(index, use, "".join(excerpt)) for index, use, excerpt in self._context_rows()]
             parts.append(format_columns([("#", "weight", "context"), *rows]) + f"\n{self._footer()}".rstrip())
@@ -149,7 +139,7 @@ class WordReport:
             neighbours.add_column("cosine", justify="right", style="dim")
         for row in self._neighbour_rows():
             neighbours.add_row(*map(Text, row))
-        parts: list[Any] = [Text(_visible(self.word), style="bold underline"), Text(), facts, Text(), neighbours]
+        parts: list[Any] = [Text(visible(self.word), style="bold underline"), Text(), facts, Text(), neighbours]
         if self.contexts:
             contexts = Table(box=box.SIMPLE_HEAD, title="contexts", title_justify="left", title_style="bold")
             contexts.caption, contexts.caption_justify = self._footer() or None, "left"
@@ -177,7 +167,7 @@ class WordReport:
         ]
         heads = "<tr><th>before: mean of pieces</th><th>cosine</th><th>after: induced vector</th><th>cosine</th></tr>"
         parts = [
-            f"<style>{STYLE}</style><h3>{escape(_visible(self.word))}</h3>",
+            f"<style>{STYLE}</style><h3>{escape(visible(self.word))}</h3>",
             f"<table>{''.join(facts)}</table>",
             f"<h4>nearest tokens</h4><table class='lines'>{heads}{''.join(neighbours)}</table>",
         ]
@@ -242,23 +232,7 @@ def report_word(
     if (bertram is None) != (processor is None):
         raise ValueError("To compare with the spelling, give both bertram= and processor=; got one of them.")
     reader = PieceReader(tokenizer)
-    kept = [
-        token_id
-        for token_id, token in sorted(reader.tokens.items())
-        if token_id not in reader.special_ids and token_id < len(embeddings) and not UNUSED_TOKEN.fullmatch(token)
-    ]
-    table = embeddings.detach()[torch.tensor(kept, device=embeddings.device)].float().cpu()  # (V, H)
-    mean = table.mean(dim=0)
-    norms = table.norm(dim=1)
-    table -= mean
-
-    def nearest(query: torch.Tensor, left_out: Iterable[int] = ()) -> list[Neighbour]:
-        similarities = torch.cosine_similarity(table, (query - mean)[None])
-        similarities[torch.isin(torch.tensor(kept), torch.tensor(list(left_out), dtype=torch.long))] = -torch.inf
-        best = similarities.topk(min(num_neighbours, len(kept)))
-        pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        return [Neighbour(_visible(reader.read(kept[row])), value) for row, value in pairs if value > -torch.inf]
-
+    nearest = NearestTokens(embeddings, reader)
     pieces = reader.split([word])[0]
     if max(pieces, default=0) >= len(embeddings):
         raise ValueError(
@@ -269,15 +243,17 @@ def report_word(
     form_agreement = None
     if bertram is not None and processor is not None and bertram.config.has_form:
         form = _form_vector(word, bertram, processor)
-        form_agreement = torch.cosine_similarity(form - mean, vector - mean, dim=0).item()
+        form_agreement = torch.cosine_similarity(form - nearest.mean, vector - nearest.mean, dim=0).item()
     return WordReport(
         word=word,
-        pieces=[_visible(reader.read(piece)) for piece in pieces],
-        neighbours_before=[] if mean_of_pieces is None else nearest(mean_of_pieces, pieces),
-        neighbours_after=nearest(vector),
+        pieces=[visible(reader.read(piece)) for piece in pieces],
+        neighbours_before=[]
+        if mean_of_pieces is None
+        else nearest.find(mean_of_pieces[None], num_neighbours, [pieces])[0],
+        neighbours_after=nearest.find(vector[None], num_neighbours)[0],
         norm=vector.norm().item(),
-        median_norm=norms.median().item(),
-        norm_percentile=100 * (norms < vector.norm()).float().mean().item(),
+        median_norm=nearest.norms.median().item(),
+        norm_percentile=100 * (nearest.norms < vector.norm()).float().mean().item(),
         form_agreement=form_agreement,
         reliability=vectors.reliability.get(word),
         look_alikes=vectors.look_alikes.get(word, {}),
@@ -336,7 +312,7 @@ def _context_uses(word: str, vectors: WordVectors, texts: Sequence[str] | None) 
 
 def _excerpt(text: str, word: str) -> tuple[str, str, str]:
     """Returns some text before the word's first occurrence, the occurrence, and some text after it."""
-    text = _visible(normalize_text(text))
+    text = visible(normalize_text(text))
     found = next(WordPattern(word, ignore_case=True).find_all(text), None)
     start, end = found.span() if found else (0, 0)
     before, after = text[:start], text[end:]
@@ -350,8 +326,3 @@ def _excerpt(text: str, word: str) -> tuple[str, str, str]:
         cut = after[:num_after]
         after = (cut.rpartition(" ")[0] or cut) + " …"
     return before, text[start:end], after
-
-
-def _visible(text: str) -> str:
-    """Writes text in one line and without control characters, which could steer a terminal."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f]", "\ufffd", " ".join(replace_surrogates(text).split()))

@@ -1,0 +1,182 @@
+"""Known words under invented names: how much of what a name hides do the vectors bring back?"""
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from ..evaluation.statistics import bootstrap_interval
+from ..induction.draws import ContextDraws
+from ..modeling_bertram import BertramModel
+from ..processing_bertram import BertramProcessor
+from ..processing_words import WordPattern, normalize_text
+from ..utils.names import Mode
+from ..words.pieces import PieceReader
+from .retrieval import Retrieval
+
+ONSETS = ("b", "br", "d", "dr", "f", "fl", "g", "gr", "k", "kl", "l", "m", "n", "p", "pr", "r", "s", "st", "t", "tr")
+VOWELS, CODAS = ("a", "e", "i", "o", "u"), ("", "", "l", "m", "n", "r", "s", "x")
+MAX_TRIES = 100
+
+
+@dataclass(frozen=True)
+class CodeNameScore:
+    """How well queries with an invented name find their documents, which have the word itself.
+
+    Attributes:
+        contexts: Sentences of each name that its vector comes from.
+        known: Mean reciprocal rank with the word itself: what can be reached.
+        renamed: The same with the name alone.
+        injected: The same with the name and its vector.
+        won_back: Share of the loss that the vectors win back: (injected - renamed) / (known - renamed).
+        won_back_low: Lower end of its 95% confidence interval, by bootstrap over the words.
+        won_back_high: Upper end.
+    """
+
+    contexts: int
+    known: float
+    renamed: float
+    injected: float
+    won_back: float
+    won_back_low: float
+    won_back_high: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields, rounded for reading."""
+        return {name: round(value, 4) for name, value in asdict(self).items()}
+
+
+def invent_names(words: Sequence[str], taken: Container[str], reader: PieceReader, *, seed: int = 0) -> dict[str, str]:
+    """Returns an invented name for each word, which the tokenizer breaks up and nobody uses.
+
+    Args:
+        words: The words.
+        taken: Words that are used, in lower case.
+        reader: Of the tokenizer.
+        seed: Another seed gives other names.
+
+    Example:
+        >>> names = invent_names(["fruit", "tree"], {"fruit", "tree"}, PieceReader(tokenizer))
+        >>> len(set(names.values()))
+        2
+    """
+    names: dict[str, str] = {}
+    used: set[str] = set()
+    for word in words:
+        random = Random(f"{seed} {word}")
+        for _ in range(MAX_TRIES):
+            syllables = [random.choice(ONSETS) + random.choice(VOWELS) + random.choice(CODAS) for _ in range(3)]
+            name = "".join(syllables)
+            if name not in taken and name not in used and reader.breaks_up(reader.split([name])[0], 2):
+                names[word] = name
+                used.add(name)
+                break
+    return names
+
+
+def rename(text: str, word: str, name: str) -> str:
+    """Returns a text with a name in place of a word.
+
+    Example:
+        >>> rename("A fruit, please.", "fruit", "dralexo")
+        'A dralexo, please.'
+    """
+    return name.join(WordPattern(word, ignore_case=True).split(normalize_text(text)))
+
+
+def choose_known_words(
+    retrieval: Retrieval,
+    counts: Mapping[str, int],
+    contexts: Mapping[str, Sequence[str]],
+    *,
+    number: int,
+    seed: int = 0,
+) -> dict[int, str]:
+    """Chooses words that stand in queries, at most one in each, as rare as they can be among those with contexts.
+
+    Args:
+        retrieval: The queries.
+        counts: How often words occur.
+        contexts: Words that the encoder has a token for, each with contexts from other texts.
+        number: At most so many words.
+        seed: Seed of the choice among equals.
+
+    Returns:
+        For each query that is used, by row, its word.
+    """
+    found = retrieval.find_words(list(contexts), ignore_case=True)
+    rarest = {row: min(words, key=lambda word: (counts.get(word, 0), word)) for row, words in enumerate(found) if words}
+    drawn = sorted(set(rarest.values()), key=lambda word: (blake2b(f"{seed} {word}".encode()).digest(), word))
+    kept = set(drawn[:number])
+    return {row: word for row, word in rarest.items() if word in kept}
+
+
+def score_code_names(
+    retrieval: Retrieval,
+    model: BertramModel,
+    processor: BertramProcessor,
+    words: Mapping[int, str],
+    names: Mapping[str, str],
+    contexts: Mapping[str, Sequence[str]],
+    *,
+    mode: Mode = "auto",
+    num_contexts: Sequence[int] = (1, 2, 4, 8, 16),
+    seed: int = 0,
+    show_progress: bool = True,
+) -> list[CodeNameScore]:
+    """Renames words in queries and contexts, not in documents, and measures what vectors of the names bring back.
+
+    Args:
+        retrieval: The queries and documents.
+        model: A BERTRAM model.
+        processor: Its processor.
+        words: For each query that is used, by row, the word that is renamed in it.
+        names: The name of each word.
+        contexts: For each word sentences that hold it, from other texts.
+        mode: How vectors are injected.
+        num_contexts: Numbers of sentences to try.
+        seed: Seed of the choice of sentences.
+        show_progress: Whether to show progress bars.
+
+    Returns:
+        One score for each number of sentences; none if no query is used.
+    """
+    rows = np.array(sorted(words))
+    if not len(rows):
+        return []
+    queries = [pair.query for pair in retrieval.pairs]
+    for row in rows:
+        queries[row] = rename(queries[row], words[row], names[words[row]])
+    used = sorted(set(words.values()))
+    renamed_contexts = {names[word]: [rename(text, word, names[word]) for text in contexts[word]] for word in used}
+    draws = ContextDraws(
+        model,
+        processor,
+        renamed_contexts,
+        max_contexts=max(num_contexts),
+        seed=seed,
+        show_progress=show_progress,
+    )
+    known, hidden = retrieval.plain[rows], retrieval.rank(queries=queries)[rows]
+    groups = np.array([used.index(words[row]) for row in rows])
+    scores = []
+    for number in num_contexts:
+        found = retrieval.rank(draws.induce_words(number), mode, queries=queries)[rows]
+
+        def won_back(items: np.ndarray, found: np.ndarray = found) -> float:
+            return _share(known[items], hidden[items], found[items])
+
+        low, high = bootstrap_interval(len(rows), won_back, groups=groups)
+        scores.append(
+            CodeNameScore(number, known.mean(), hidden.mean(), found.mean(), _share(known, hidden, found), low, high)
+        )
+    return scores
+
+
+def _share(known: np.ndarray, hidden: np.ndarray, found: np.ndarray) -> float:
+    """Returns which share of a loss is won back; not a number if nothing was lost."""
+    lost = float((known - hidden).mean())
+    return float((found - hidden).mean()) / lost if lost > 0 else float("nan")

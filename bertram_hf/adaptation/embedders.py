@@ -1,0 +1,72 @@
+"""Embeddings of texts by a user's own model, with vectors injected or without."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+
+from ..induction.word_vectors import WordVectors
+from ..utils.models import unit_rows
+from ..utils.names import Mode
+
+
+class Embedder(Protocol):
+    """What embeds texts; [`SentenceEmbedder`] is another one."""
+
+    def embed(self, texts: Sequence[str], vectors: WordVectors | None = None, mode: Mode = "auto") -> torch.Tensor:
+        """Returns the embeddings (N, H) of texts, of which the products are similarities."""
+        ...
+
+
+class SentenceTransformerEmbedder:
+    """Embeds texts by a sentence-transformers model: with its own pooling, prompts, longest input and similarity.
+
+    The embedding of a text in which nothing is injected is kept, so that it is computed once, whatever the vectors are.
+
+    Args:
+        model: The model; it stays as it is.
+        show_progress: Whether to show progress bars.
+
+    Example:
+        >>> from sentence_transformers import SentenceTransformer
+        >>> embedder = SentenceTransformerEmbedder(SentenceTransformer("bert-base-uncased"))
+        >>> embedder.embed(["A kumquat."], vectors, "slash").shape
+        torch.Size([1, 768])
+    """
+
+    def __init__(self, model: Any, *, show_progress: bool = True) -> None:
+        self.model, self.show_progress = model, show_progress
+        self._plain: dict[str, torch.Tensor] = {}
+
+    def embed(self, texts: Sequence[str], vectors: WordVectors | None = None, mode: Mode = "auto") -> torch.Tensor:
+        """Returns the embeddings (N, H) of texts, on the CPU; of unit length unless the model compares dot products.
+
+        Args:
+            texts: N texts.
+            vectors: Vectors that are injected; by default texts are read as they are.
+            mode: How they are injected.
+        """
+        from ..injection.sentence_transformers import inject_sentence_transformer
+
+        different = list(dict.fromkeys(texts))
+        injected: dict[str, torch.Tensor] = {}
+        if vectors is not None and len(vectors):
+            model = inject_sentence_transformer(self.model, vectors, mode)
+            injector = model[0].injector
+            first_id, longest = injector.table.first_id, self.model.max_seq_length
+            cut = {"truncation": True, "max_length": longest} if longest else {}
+            ids = injector.tokenizer(different, verbose=False, **cut)["input_ids"] if different else []
+            touched = [text for text, row in zip(different, ids, strict=True) if max(row, default=0) >= first_id]
+            injected = dict(zip(touched, self._encode(model, touched), strict=True))
+        new = [text for text in different if text not in injected and text not in self._plain]
+        self._plain |= dict(zip(new, self._encode(self.model, new), strict=True))
+        if not texts:
+            return torch.empty(0, self.model.get_embedding_dimension())
+        return torch.stack([injected[text] if text in injected else self._plain[text] for text in texts])
+
+    def _encode(self, model: Any, texts: Sequence[str]) -> torch.Tensor:
+        """Returns the embeddings (N, H) of texts by a model."""
+        if not texts:
+            return torch.empty(0, self.model.get_embedding_dimension())
+        found = model.encode(list(texts), convert_to_tensor=True, show_progress_bar=self.show_progress).float().cpu()
+        return found if self.model.similarity_fn_name == "dot" else unit_rows(found)

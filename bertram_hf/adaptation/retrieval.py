@@ -1,0 +1,119 @@
+"""Does it help? Queries from a user's own texts must find the rest of their text, with vectors injected and without."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..evaluation.statistics import bootstrap_interval
+from ..induction.word_vectors import WordVectors
+from ..injection.word_index import WordIndex
+from ..utils.names import Mode
+from .documents import SearchPair
+from .embedders import Embedder
+
+TIE = 1e-6  # a document must be so much nearer to stand before another: equal texts differ by rounding
+MAX_SCORES = 1 << 26  # how many similarities are held at a time
+
+
+@dataclass(frozen=True)
+class Gain:
+    """By how much queries find their documents better.
+
+    Attributes:
+        name: What was compared, or of which queries.
+        plain: Mean reciprocal rank without injection.
+        injected: The same with it.
+        gain: The difference.
+        gain_low: Lower end of its 95% confidence interval, by paired bootstrap over the queries.
+        gain_high: Upper end.
+        num_queries: Over how many queries.
+    """
+
+    name: str
+    plain: float
+    injected: float
+    gain: float
+    gain_low: float
+    gain_high: float
+    num_queries: int
+
+    @classmethod
+    def between(cls, name: str, plain: np.ndarray, injected: np.ndarray) -> "Gain":
+        """Compares the reciprocal ranks (Q,) of the same queries.
+
+        Example:
+            >>> gain = Gain.between("all words", np.array([0.5, 1.0]), np.array([1.0, 1.0]))
+            >>> gain.gain, gain.num_queries
+            (0.25, 2)
+        """
+        gains = injected - plain
+        low, high = bootstrap_interval(len(gains), lambda items: gains[items].mean())
+        return cls(name, float(plain.mean()), float(injected.mean()), float(gains.mean()), low, high, len(gains))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields, rounded for reading."""
+        return {name: round(value, 4) if isinstance(value, float) else value for name, value in asdict(self).items()}
+
+
+class Retrieval:
+    """Queries, each of which must find one document among all.
+
+    Args:
+        embedder: Embeds queries and documents.
+        pairs: Q queries with their documents.
+
+    Raises:
+        ValueError: If there are less than two pairs.
+
+    Example:
+        >>> from bertram_hf.evaluation import SentenceEmbedder
+        >>> pairs = [SearchPair("the kumquat", "a small, sour fruit"), SearchPair("the quokka", "a small animal")]
+        >>> retrieval = Retrieval(SentenceEmbedder(encoder, tokenizer), pairs)
+        >>> retrieval.rank(vectors, "slash").shape, retrieval.find_words(["kumquat"], ignore_case=True)
+        ((2,), [['kumquat'], []])
+    """
+
+    def __init__(self, embedder: Embedder, pairs: Sequence[SearchPair]) -> None:
+        if len(pairs) < 2:
+            raise ValueError(f"Expected at least two documents to search among; got {len(pairs)}. Give more texts.")
+        self.embedder, self.pairs = embedder, list(pairs)
+
+    @cached_property
+    def plain(self) -> np.ndarray:
+        """(Q,), what `rank` gives without injection."""
+        return self.rank()
+
+    def rank(
+        self, vectors: WordVectors | None = None, mode: Mode = "auto", *, queries: Sequence[str] | None = None
+    ) -> np.ndarray:
+        """Returns 1 / rank (Q,) of each query's document: one more than the number of documents that are nearer.
+
+        Args:
+            vectors: Vectors that are injected into queries and documents; by default none.
+            mode: How they are injected.
+            queries: Queries (Q,) in place of the pairs' own.
+        """
+        asked = [pair.query for pair in self.pairs] if queries is None else list(queries)
+        embedded = self.embedder.embed([*asked, *(pair.document for pair in self.pairs)], vectors, mode)
+        return rank_own(embedded[: len(asked)], embedded[len(asked) :])
+
+    def find_words(self, words: Sequence[str], *, ignore_case: bool) -> list[list[str]]:
+        """Returns, for each query, those of the words that stand in it."""
+        index = WordIndex(ignore_case=ignore_case)
+        for row, word in enumerate(words):
+            index.add(word, row)
+        return [list(dict.fromkeys(words[found.row] for found in index.find(pair.query))) for pair in self.pairs]
+
+
+def rank_own(queries: torch.Tensor, documents: torch.Tensor) -> np.ndarray:
+    """Returns 1 / rank (Q,) of each of the documents (Q, H) for the query of the same row (Q, H)."""
+    ranks = []
+    for rows in torch.arange(len(queries)).split(max(1, MAX_SCORES // max(1, len(documents)))):
+        scores = queries[rows] @ documents.T
+        own = scores[torch.arange(len(rows)), rows][:, None]
+        ranks.append(1 + (scores > own + TIE).sum(dim=1))
+    return (1 / torch.cat(ranks).double()).numpy()

@@ -1,0 +1,299 @@
+"""The steps from texts to a model that knows their words."""
+
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from datasets import Dataset, IterableDataset
+from transformers import AutoProcessor
+
+from ..configuration_bertram import BertramConfig
+from ..corpus.build import CorpusSummary, build_corpus, load_contexts, load_counts
+from ..corpus.inputs import list_slices
+from ..induction.definitions import add_definitions
+from ..induction.resumable import ResumableInduction
+from ..induction.word_vectors import WordVectors
+from ..injection.injector import MIN_RELIABILITY
+from ..modeling_bertram import BertramModel
+from ..modeling_slim import embedding_fingerprint
+from ..processing_bertram import BertramProcessor
+from ..processing_context import is_uncased
+from ..utils.environment import installed_versions
+from ..utils.files import write_whole
+from ..utils.names import Mode
+from ..words.pieces import PieceReader
+from ..words.splitting import normalize_spelling
+from .checkpoints import find_checkpoint
+from .code_names import choose_known_words, invent_names, score_code_names
+from .documents import SearchPair, SharedText, draw_pairs
+from .inflections import add_forms, choose_leaders
+from .report import write_report
+from .retrieval import Retrieval
+from .user_model import UserModel
+from .verdict import Verdict, judge, list_ways
+from .vocabulary import Vocabulary, choose_words
+from .word_table import describe_words
+
+logger = logging.getLogger(__name__)
+FEW_CONTEXTS = 8  # a word that has fewer without the judged documents gets those of these documents too
+CODE_NAME_CONTEXTS = 16
+NUM_CODE_NAMES = 200
+NO_SENTENCE = "no sentence of the texts holds it"
+
+
+@dataclass
+class Adaptation:
+    """A model that knows the words of some texts.
+
+    Attributes:
+        folder: Where the model was saved.
+        vectors: The vectors that are injected.
+        mode: How they are injected.
+        verdict: Whether they help, by the texts themselves.
+        report: What `report.json` holds.
+    """
+
+    folder: Path
+    vectors: WordVectors
+    mode: Mode
+    verdict: Verdict
+    report: dict[str, Any] = field(repr=False)
+
+
+class AdaptationRun:
+    """The steps of one `adapt`.
+
+    Args:
+        model: The model that is to learn words.
+        output: Folder of the result. What is kept for a run that is killed lies beside it.
+        seed: Seed of all choices.
+        show_progress: Whether to show progress bars.
+    """
+
+    def __init__(self, *, model: UserModel, output: Path, seed: int = 0, show_progress: bool = True) -> None:
+        self.model, self.output, self.seed, self.show_progress = model, output, seed, show_progress
+        self.work = output.with_name(f"{output.name}.work")
+        self.lower_case = is_uncased(model.tokenizer)
+        self.seconds: dict[str, float] = {}
+        self.notes: list[str] = []
+        self.reasons: dict[str, str] = {}
+        self.definitions: dict[str, list[str]] = {}
+        self.summary: CorpusSummary
+        self.bertram: BertramModel
+        self.processor: BertramProcessor
+        self.checkpoint: str
+        self.vocabulary: Vocabulary
+        self.contexts: dict[str, list[str]]
+        self.known_contexts: dict[str, list[str]]
+        self.pairs: list[SearchPair]
+        self.shared: SharedText
+        self.leaders: dict[str, str]
+        self.vectors: WordVectors
+        self.judged: WordVectors
+        self.num_judged_contexts: dict[str, int]
+
+    @contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        """Notes how long a step takes."""
+        start = time.perf_counter()
+        logger.info("%s ...", name)
+        yield
+        self.seconds[name] = round(time.perf_counter() - start, 1)
+
+    def load_bertram(self, bertram: str | os.PathLike[str] | None) -> None:
+        """Loads the BERTRAM model that fits the user's model."""
+        table = self.model.encoder.get_input_embeddings().weight
+        self.checkpoint = os.fspath(bertram or find_checkpoint(embedding_fingerprint(table), self.model.name))
+        # Its own copy of the encoder: layers of the user's model may have been trained.
+        encoder = {"encoder": self.model.encoder} if _is_slim(self.checkpoint) else {}
+        self.bertram = BertramModel.from_pretrained(self.checkpoint, **encoder).eval().to(self.model.encoder.device)
+        self.processor = AutoProcessor.from_pretrained(self.checkpoint)
+
+    def read_texts(
+        self,
+        texts: Any,
+        *,
+        asked: Sequence[str],
+        text_column: str,
+        min_count: int,
+        max_words: int,
+        max_contexts: int,
+        executor: Literal["local", "ray", "slurm"],
+        num_workers: int,
+        executor_options: Mapping[str, Any] | None,
+    ) -> bool:
+        """Counts words, chooses those that get vectors, and samples their sentences.
+
+        Returns:
+            Whether that is done: Slurm jobs may have been submitted.
+        """
+        with self._step("reading texts"):
+            folder = self.work / "corpus"
+            reader = PieceReader(self.model.tokenizer)
+            cut = zip(self.definitions, reader.split(list(self.definitions)), strict=True)
+            asked = [normalize_spelling(word, self.lower_case) for word in asked]
+            asked += [word for word, pieces in cut if reader.breaks_up(pieces, 2)]
+            summary = build_corpus(
+                texts,
+                folder,
+                lower_case=self.lower_case,
+                words=list(asked) or None,
+                min_count=min_count,
+                max_contexts=max(max_contexts, CODE_NAME_CONTEXTS),
+                text_column=text_column,
+                seed=self.seed,
+                executor=executor,
+                num_workers=num_workers,
+                executor_options=executor_options,
+                show_progress=self.show_progress,
+            )
+            if summary is None:
+                return False
+            self.summary = summary
+            table = load_counts(folder)
+            counts = dict(zip(table["word"][:], table["count"][:], strict=True))
+            self.vocabulary = choose_words(
+                counts, self.model.tokenizer, asked=asked, min_count=min_count, max_words=max_words
+            )
+            if not self.vocabulary.rare:
+                raise ValueError(
+                    f"Expected words in the texts that {self.model.name} breaks into pieces and that occur at least "
+                    f"{min_count} times; none of {len(counts):,} different words is such. Give more texts, lower "
+                    "min_count, or name words."
+                )
+            for word, reason in self.vocabulary.left_out.items():
+                self.notes.append(f"{word!r:.60} is left out: it {reason}.")
+            contexts = {row["word"]: row["contexts"] for row in load_contexts(folder)} if self.summary.num_words else {}
+            self.contexts = {word: contexts.get(word, []) for word in self.vocabulary.rare}
+            self.known_contexts = {word: contexts[word] for word in self.vocabulary.known if word in contexts}
+        return True
+
+    def draw_documents(self, texts: Any, number: int, *, text_column: str, title_column: str | None) -> None:
+        """Draws the texts by which vectors are judged."""
+        with self._step("drawing documents"):
+            source = texts if isinstance(texts, Dataset | IterableDataset) else list_slices(texts)
+            self.pairs = draw_pairs(
+                source, number=number, text_column=text_column, title_column=title_column, seed=self.seed
+            )
+            self.shared = SharedText([f"{pair.query} {pair.document}" for pair in self.pairs])
+
+    def induce(self, max_contexts: int, *, share_inflections: bool = True) -> None:
+        """Induces the vectors to judge, without sentences of judged documents, and those to keep."""
+        with self._step("inducing vectors"):
+            self.leaders = choose_leaders(self.vocabulary.rare, self.definitions) if share_inflections else {}
+            own = {word: texts for word, texts in self.contexts.items() if word not in self.leaders}
+            others = {word: [text for text in texts if not self.shared.holds(text)] for word, texts in own.items()}
+            definitions = {word: texts for word, texts in self.definitions.items() if word in own}
+            few = {
+                word: self.contexts[word][:max_contexts]
+                for word, texts in others.items()
+                if len(texts) < min(FEW_CONTEXTS, len(self.contexts[word]))
+            }
+            self.judged = self._induce(add_definitions({w: t[:max_contexts] for w, t in others.items()}, definitions))
+            renewed = self._induce(add_definitions(few, {w: t for w, t in definitions.items() if w in few}))
+            kept = [word for word in self.judged if word not in renewed]
+            self.vectors = WordVectors.join([self.judged.select(kept), renewed]) if len(renewed) else self.judged
+            self.vectors, self.judged = (add_forms(each, self.leaders) for each in (self.vectors, self.judged))
+            self.vectors = self.vectors.select([word for word in self.vocabulary.rare if word in self.vectors])
+            self.num_judged_contexts = {word: len(self.judged.used_contexts.get(word, ())) for word in self.judged}
+            # Without any sentence a vector says little more than the pieces, unless it is that of a known word.
+            vectors, judged = keep_founded(self.vectors), keep_founded(self.judged)
+            self.reasons |= {word: NO_SENTENCE for word in self.vectors if word not in vectors}
+            self.vectors, self.judged = vectors, judged
+
+    def _induce(self, contexts: Mapping[str, Sequence[str]]) -> WordVectors:
+        parts = ResumableInduction(self.bertram, self.processor, contexts, self.work / "vectors", errors="skip")
+        parts.induce(show_progress=self.show_progress)
+        return parts.join()
+
+    def judge(self) -> Verdict:
+        """Asks the texts whether the vectors help."""
+        if len(self.pairs) < 2:
+            return Verdict(None, list_ways(self.vectors, {})[0])
+        with self._step("judging"):
+            retrieval = Retrieval(self.model.make_embedder(show_progress=self.show_progress), self.pairs)
+            verdict = judge(retrieval, self.judged, self.num_judged_contexts, ignore_case=self.lower_case)
+        with self._step("judging code names"):
+            contexts = {
+                word: [text for text in texts if not self.shared.holds(text)]
+                for word, texts in self.known_contexts.items()
+                if word.isalpha() and len(word) > 3
+            }
+            contexts = {word: texts for word, texts in contexts.items() if len(texts) >= CODE_NAME_CONTEXTS // 2}
+            words = choose_known_words(
+                retrieval, self.vocabulary.known, contexts, number=NUM_CODE_NAMES, seed=self.seed
+            )
+            taken = {*self.vocabulary.known, *self.vocabulary.rare}
+            names = invent_names(sorted(set(words.values())), taken, PieceReader(self.model.tokenizer), seed=self.seed)
+            words = {row: word for row, word in words.items() if word in names}
+            verdict.code_names = score_code_names(
+                retrieval,
+                self.bertram,
+                self.processor,
+                words,
+                names,
+                contexts,
+                seed=self.seed,
+                show_progress=self.show_progress,
+            )
+        return verdict
+
+    def save(self, verdict: Verdict) -> Adaptation:
+        """Saves the model with what the verdict allows, and the report."""
+        with self._step("saving"):
+            mode: Mode = verdict.way.mode if verdict.way else "auto"
+            chosen = verdict.way.choose(self.vectors) if verdict.way else self.vectors.select([])
+            with write_whole(self.output) as (folder,):
+                self.model.save(chosen, mode, folder)
+                report = self.describe(verdict, chosen)
+                write_report(report, folder)
+        return Adaptation(self.output, chosen, mode, verdict, report)
+
+    def describe(self, verdict: Verdict, chosen: WordVectors) -> dict[str, Any]:
+        """Returns the report."""
+        reasons = self.reasons | {word: f"verdict: {verdict.way_name}" for word in self.vectors if word not in chosen}
+        if verdict.way is not None and verdict.way.mode == "auto":
+            unreliable = chosen.unreliable(MIN_RELIABILITY)
+            reasons |= {word: f"its vector is unreliable ({chosen.reliability[word]:.2f})" for word in unreliable}
+            chosen = chosen.select([word for word in chosen if word not in unreliable])
+        return {
+            "model": self.model.name,
+            "checkpoint": Path(self.checkpoint).name,
+            "output": self.output.name,
+            "texts": {
+                "num_texts": self.summary.num_documents,
+                "num_different_words": self.summary.num_different_words,
+                "num_rare_words": self.vocabulary.num_rare,
+                "num_injected_words": len(chosen),
+            },
+            "verdict": verdict.to_dict(),
+            "words": describe_words(
+                self.vocabulary,
+                self.vectors,
+                self.contexts,
+                injected=chosen,
+                reasons=reasons,
+                leaders=self.leaders,
+                definitions=self.definitions,
+                embeddings=self.model.encoder.get_input_embeddings().weight,
+                tokenizer=self.model.tokenizer,
+            ),
+            "notes": self.notes,
+            "seconds": self.seconds,
+            "versions": installed_versions(),
+        }
+
+
+def keep_founded(vectors: WordVectors) -> WordVectors:
+    """Returns the vectors that come from sentences or definitions, or are those of known words."""
+    misspellings = vectors.misspellings()
+    return vectors.select([word for word in vectors if vectors.used_contexts.get(word) or word in misspellings])
+
+
+def _is_slim(checkpoint: str) -> bool:
+    return not BertramConfig.from_pretrained(checkpoint).encoder_included

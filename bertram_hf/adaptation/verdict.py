@@ -1,0 +1,208 @@
+"""From measured gains to a decision: what is injected, and how, and what a user is told."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..induction.word_vectors import WordVectors
+from ..utils.names import Mode
+from .code_names import CodeNameScore
+from .retrieval import Gain, Retrieval
+
+MIN_QUERIES = 40  # fewer tell nothing
+CONTEXT_GROUPS = ((1, 1), (2, 3), (4, 7), (8, None))
+NUM_RELIABILITY_GROUPS = 3
+MIN_CONTEXTS = 4  # of words in the careful way
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to inject vectors.
+
+    Attributes:
+        name: As people read it.
+        mode: How vectors are injected.
+        choose: Returns the vectors that are injected.
+    """
+
+    name: str
+    mode: Mode
+    choose: Callable[[WordVectors], WordVectors]
+
+
+@dataclass
+class Verdict:
+    """Whether injection helps, by a user's own texts.
+
+    Attributes:
+        helps: Whether it does; None if that is not known.
+        way: The way that was chosen; None for no injection.
+        tried: The gain of each way that was tried, on queries with an injected word; the first is the default.
+        final: The gain of the chosen way, on queries that had no part in the choice.
+        by_contexts: Gains of the default way by the number of sentences of a query's least known word.
+        by_reliability: The same by the reliability of its vector.
+        code_names: What vectors of invented names bring back.
+        num_documents: Among how many documents queries searched.
+    """
+
+    helps: bool | None
+    way: Way | None
+    tried: list[Gain] = field(default_factory=list)
+    final: Gain | None = None
+    by_contexts: list[Gain] = field(default_factory=list)
+    by_reliability: list[Gain] = field(default_factory=list)
+    code_names: list[CodeNameScore] = field(default_factory=list)
+    num_documents: int = 0
+
+    @property
+    def way_name(self) -> str:
+        """How the chosen way is called."""
+        return self.way.name if self.way else NOTHING
+
+    @property
+    def headline(self) -> str:
+        """One sentence for people."""
+        if self.final is None:
+            return (
+                "Not judged: too few texts have a title or first sentence with an injected word "
+                f"(at least {MIN_QUERIES} are needed)."
+            )
+        gain = self.final
+        numbers = (
+            f"mean reciprocal rank {gain.plain:.3f} → {gain.injected:.3f} ({gain.gain:+.3f} "
+            f"[{gain.gain_low:+.3f}, {gain.gain_high:+.3f}], {gain.num_queries:,} queries)"
+        )
+        if self.helps:
+            return f"It helps: queries with an injected word find their text better, {numbers}."
+        if self.way is None:
+            return f"It does not help on these texts, so nothing is injected: {numbers}."
+        return f"No clear effect on these texts: {numbers}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns what a report shows."""
+        ways = [gain.to_dict() | {"chosen": self.way is not None and gain.name == self.way.name} for gain in self.tried]
+        return {
+            "helps": self.helps,
+            "headline": self.headline,
+            "mode": self.way.mode if self.way else NOTHING,
+            "retrieval": {
+                "metric": "MRR",
+                "num_documents": self.num_documents,
+                "num_queries": self.tried[0].num_queries if self.tried else 0,
+                "final": self.final and self.final.to_dict(),
+                "ways": ways,
+                "by_contexts": [gain.to_dict() for gain in self.by_contexts],
+                "by_reliability": [gain.to_dict() for gain in self.by_reliability],
+            },
+            "code_names": {"points": [score.to_dict() for score in self.code_names]},
+        }
+
+
+def list_ways(vectors: WordVectors, num_contexts: Mapping[str, int]) -> list[Way]:
+    """Returns the ways to inject vectors, the default first, then those that inject less or otherwise."""
+    reliable = float(np.median(list(vectors.reliability.values()))) if vectors.reliability else 0.0
+    misspellings = vectors.misspellings()
+
+    def keep_known(given: WordVectors) -> WordVectors:
+        kept = [word for word in given if num_contexts.get(word, 0) >= MIN_CONTEXTS or word in misspellings]
+        return given.select(kept)
+
+    def keep_reliable(given: WordVectors) -> WordVectors:
+        return given.select([word for word in given if given.reliability.get(word, 1.0) >= reliable])
+
+    everything: Callable[[WordVectors], WordVectors] = lambda given: given  # noqa: E731
+    return [
+        Way("vector beside the word", "auto", everything),
+        Way(f"the same, words with {MIN_CONTEXTS} sentences or more", "auto", keep_known),
+        Way("the same, the more reliable half of the vectors", "auto", keep_reliable),
+        Way("vector in place of the word", "replace", everything),
+    ]
+
+
+def judge(
+    retrieval: Retrieval,
+    vectors: WordVectors,
+    num_contexts: Mapping[str, int],
+    *,
+    ignore_case: bool,
+) -> Verdict:
+    """Decides whether and how vectors are injected.
+
+    The default way is judged on all queries that hold an injected word. If its gain is not above zero, other ways are
+    tried: one is chosen on every other query, and judged on those between. A way that does harm is never chosen.
+
+    Args:
+        retrieval: Queries and documents.
+        vectors: Vectors that are made without sentences of these documents.
+        num_contexts: From how many sentences each was made.
+        ignore_case: Whether the tokenizer ignores case.
+    """
+    ways = list_ways(vectors, num_contexts)
+    found = retrieval.find_words(vectors.words, ignore_case=ignore_case)
+    rows = np.array([row for row, words in enumerate(found) if words], dtype=np.int64)
+    verdict = Verdict(None, ways[0], num_documents=len(retrieval.pairs))
+    if len(rows) < MIN_QUERIES:
+        return verdict
+    plain = retrieval.plain[rows]
+    ranks = {ways[0].name: retrieval.rank(vectors, ways[0].mode)[rows]}
+    verdict.tried = [Gain.between(ways[0].name, plain, ranks[ways[0].name])]
+    verdict.by_contexts, verdict.by_reliability = divide_gains(
+        plain, ranks[ways[0].name], [found[row] for row in rows], vectors, num_contexts
+    )
+    verdict.final = verdict.tried[0]
+    if verdict.final.gain_low > 0:
+        verdict.helps = True
+        return verdict
+    for way in ways[1:]:
+        ranks[way.name] = retrieval.rank(way.choose(vectors), way.mode)[rows]
+        verdict.tried.append(Gain.between(way.name, plain, ranks[way.name]))
+    choosing, judging = np.arange(0, len(rows), 2), np.arange(1, len(rows), 2)
+    best = max(ways, key=lambda way: (ranks[way.name] - plain)[choosing].mean())
+    verdict.final = Gain.between(best.name, plain[judging], ranks[best.name][judging])
+    is_harmful = verdict.final.gain_high < 0 or (ranks[best.name] - plain).mean() < 0
+    verdict.way = None if is_harmful else best
+    verdict.helps = False if is_harmful else (True if verdict.final.gain_low > 0 else None)
+    return verdict
+
+
+def divide_gains(
+    plain: np.ndarray,
+    injected: np.ndarray,
+    words: Sequence[Sequence[str]],
+    vectors: WordVectors,
+    num_contexts: Mapping[str, int],
+) -> tuple[list[Gain], list[Gain]]:
+    """Returns the gains of groups of queries, by the sentences and by the reliability of their least known word.
+
+    Args:
+        plain: (Q,), reciprocal ranks without injection.
+        injected: (Q,), the same with it.
+        words: The injected words of each query.
+        vectors: Their vectors.
+        num_contexts: From how many sentences each was made.
+    """
+    by_contexts, by_reliability = [], []
+    fewest = np.array([min(num_contexts.get(word, 0) for word in own) for own in words])
+    for low, high in CONTEXT_GROUPS:
+        kept = (fewest >= low) & (fewest <= (np.inf if high is None else high))
+        if kept.any():
+            name = (
+                f"{low} or more sentences"
+                if high is None
+                else f"{low} to {high} sentences"
+                if high > low
+                else "1 sentence"
+            )
+            by_contexts.append(Gain.between(name, plain[kept], injected[kept]))
+    if vectors.reliability:
+        least = np.array([min(vectors.reliability.get(word, 0.0) for word in own) for own in words])
+        limits = np.quantile(least, np.linspace(0, 1, NUM_RELIABILITY_GROUPS + 1))
+        for number, (low, high) in enumerate(pairwise(limits)):
+            kept = (least >= low) & ((least < high) | (number == NUM_RELIABILITY_GROUPS - 1))
+            if kept.any():
+                by_reliability.append(Gain.between(f"reliability {low:.2f} to {high:.2f}", plain[kept], injected[kept]))
+    return by_contexts, by_reliability

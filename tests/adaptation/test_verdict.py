@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+import torch
+
+from bertram_hf import WordVectors
+from bertram_hf.adaptation.documents import SearchPair
+from bertram_hf.adaptation.retrieval import Gain, Retrieval, rank_own
+from bertram_hf.adaptation.verdict import MIN_QUERIES, judge, list_ways
+
+WORDS = ["kumquat", "quokka"]
+
+
+class BlurringEmbedder:
+    """Embeds the n-th text as the n-th unit vector, blurred so much as the way of injection says."""
+
+    def __init__(self, blur):
+        self.blur = blur
+
+    def embed(self, texts, vectors=None, mode="auto"):
+        number = len(texts) // 2
+        own = torch.eye(number)
+        random = torch.rand(number, number, generator=torch.Generator().manual_seed(0))
+        name = "plain" if vectors is None else mode if len(vectors) == len(WORDS) else "some"
+        queries = own + self.blur[name] * random
+        return torch.cat([queries, own])
+
+
+def make_retrieval(blur, number=120):
+    pairs = [SearchPair(f"the {WORDS[i % 2]} of {i}", f"document {i}") for i in range(number)]
+    return Retrieval(BlurringEmbedder(blur), pairs)
+
+
+def make_vectors():
+    return WordVectors(WORDS, torch.ones(2, 4), reliability={"kumquat": 0.2, "quokka": 0.5})
+
+
+def judged(blur, number=120):
+    return judge(make_retrieval(blur, number), make_vectors(), {"kumquat": 2, "quokka": 9}, ignore_case=True)
+
+
+def test_ranks_count_the_nearer_documents_and_ties_do_not_count():
+    queries, documents = torch.tensor([[1.0, 0.0], [0.6, 0.8]]), torch.tensor([[0.6, 0.8], [0.6, 0.8]])
+    assert rank_own(queries, documents).tolist() == [1.0, 1.0]
+    assert rank_own(torch.eye(2), torch.tensor([[0.0, 1.0], [1.0, 0.0]])).tolist() == [0.5, 0.5]
+
+
+def test_a_clear_gain_of_the_default_way_is_taken_at_once():
+    verdict = judged({"plain": 3.0, "auto": 0.5, "some": 0.0, "replace": 0.0})
+    assert verdict.helps
+    assert (verdict.way.mode, len(verdict.tried)) == ("auto", 1)
+    assert verdict.headline.startswith("It helps")
+    assert verdict.final.num_queries == 120
+    assert [gain.num_queries for gain in verdict.by_contexts] == [60, 60]
+    assert sum(gain.num_queries for gain in verdict.by_reliability) == 120
+
+
+def test_another_way_is_chosen_on_one_half_and_judged_on_the_other():
+    verdict = judged({"plain": 1.5, "auto": 3.0, "some": 3.0, "replace": 0.1})
+    assert verdict.helps
+    assert verdict.way.mode == "replace"
+    assert verdict.final.num_queries == 60
+    assert len(verdict.tried) == len(list_ways(make_vectors(), {}))
+
+
+def test_nothing_is_injected_where_every_way_does_harm():
+    verdict = judged({"plain": 0.5, "auto": 4.0, "some": 4.0, "replace": 4.0})
+    assert verdict.helps is False
+    assert verdict.way is None
+    assert "nothing is injected" in verdict.headline
+    assert verdict.to_dict()["mode"] == "nothing"
+
+
+def test_no_difference_is_said_to_be_none():
+    verdict = judged(dict.fromkeys(("plain", "auto", "some", "replace"), 1.0))
+    assert verdict.helps is None
+    assert verdict.way is not None
+    assert verdict.headline.startswith("No clear effect")
+
+
+def test_few_queries_tell_nothing():
+    verdict = judged(dict.fromkeys(("plain", "auto", "some", "replace"), 1.0), number=MIN_QUERIES - 1)
+    assert verdict.helps is None
+    assert verdict.final is None
+    assert verdict.headline.startswith("Not judged")
+
+
+def test_careful_ways_inject_less():
+    vectors = make_vectors()
+    _, known, reliable, replaced = list_ways(vectors, {"kumquat": 2, "quokka": 9})
+    assert known.choose(vectors).words == reliable.choose(vectors).words == ["quokka"]
+    assert replaced.choose(vectors).words == WORDS
+
+
+def test_gains_are_paired():
+    plain = np.random.default_rng(0).random(200)
+    gain = Gain.between("x", plain, plain + 0.01)
+    assert gain.gain == pytest.approx(gain.gain_low) == pytest.approx(gain.gain_high) == pytest.approx(0.01)
+
+
+def test_one_document_cannot_be_searched():
+    with pytest.raises(ValueError, match="at least two documents"):
+        Retrieval(BlurringEmbedder({}), [SearchPair("a b", "c")])
