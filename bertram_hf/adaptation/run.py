@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from datasets import Dataset, IterableDataset
 from transformers import AutoProcessor
 
@@ -25,6 +26,7 @@ from ..processing_bertram import BertramProcessor
 from ..processing_context import is_uncased
 from ..utils.environment import installed_versions
 from ..utils.files import write_whole
+from ..utils.models import is_fast_at_bfloat16
 from ..utils.names import Mode
 from ..words.pieces import PieceReader
 from ..words.splitting import normalize_spelling
@@ -112,6 +114,8 @@ class AdaptationRun:
         # Its own copy of the encoder: layers of the user's model may have been trained.
         encoder = {"encoder": self.model.encoder} if _is_slim(self.checkpoint) else {}
         self.bertram = BertramModel.from_pretrained(self.checkpoint, **encoder).eval().to(self.model.encoder.device)
+        if is_fast_at_bfloat16(self.bertram.device):
+            self.bertram.encoder_dtype = torch.bfloat16  # as in training
         self.processor = AutoProcessor.from_pretrained(self.checkpoint)
 
     def read_texts(

@@ -60,6 +60,7 @@ class ResumableInduction:
         words = list(contexts)
         parts = [words[start : start + words_per_part] for start in range(0, len(words), words_per_part)]
         run = [hash_model(model), _hash_processor(processor), str(look_alikes)]
+        run += [] if model.encoder_dtype is None else [str(model.encoder_dtype)]
         self._parts = [(Path(folder) / self._name(run, part), part) for part in parts]
 
     def _name(self, run: Sequence[str], words: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from bertram_hf.adaptation.report import Axis, render_report, write_report
 
-EVIL = [
+EVIL = (
     "<script>alert(1)</script>",
     "</script><img src=x onerror=alert(1)>",
     "<!--<script>",
@@ -19,12 +19,18 @@ EVIL = [
     "\x00\x1b[31m\u202e",
     "\ud800 alone",
     "&lt;b&gt;",
-]
+)
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 class Page(HTMLParser):
@@ -122,21 +128,18 @@ def make_report(num_words=120, **fields):
 
 
 def make_evil_report():
+    lists = {name: list(EVIL) for name in ("before", "after", "pieces", "definitions")}
     words = [
-        make_word(number, word=evil, before=EVIL, after=EVIL, pieces=EVIL, reason=evil, definitions=EVIL, meant=evil)
-        | {"sentences": [{"text": f"{evil} in {other}", "weight": 0.1} for other in EVIL], "same_as": evil}
+        make_word(number, word=evil, reason=evil, meant=evil, same_as=evil, **lists)
+        | {"sentences": [{"text": f"{evil} in {other}", "weight": 0.1} for other in EVIL]}
         for number, evil in enumerate(EVIL)
     ]
     everything = " ".join(EVIL)
     report = make_report(model=everything, output=everything, checkpoint=everything, command=everything, words=words)
     report["verdict"] |= {"headline": everything, "advice": everything, "mode": everything}
-    retrieval = report["verdict"]["retrieval"]
-    report["verdict"]["retrieval"] = retrieval | {
-        "metric": everything,
-        "ways": [make_gain(evil, 0.01) for evil in EVIL],
-    }
-    report |= {"notes": EVIL, "seconds": {evil: 1.0 for evil in EVIL}}
-    return report | {"settings": {evil: EVIL for evil in EVIL}, "versions": {evil: evil for evil in EVIL}}
+    report["verdict"]["retrieval"] |= {"metric": everything, "ways": [make_gain(evil, 0.01) for evil in EVIL]}
+    report |= {"notes": list(EVIL), "seconds": dict.fromkeys(EVIL, 1.0)}
+    return report | {"settings": dict.fromkeys(EVIL, everything), "versions": dict.fromkeys(EVIL, everything)}
 
 
 def test_report_tells_verdict_numbers_notes_settings_and_times():
@@ -146,7 +149,8 @@ def test_report_tells_verdict_numbers_notes_settings_and_times():
     expected += ["line 7: no definition", "title column –", "4 min 0 s", "bertram-hf 0.1.0", "bertram adapt abstracts"]
     for part in expected:
         assert part in text
-    assert text.index("Injection helps") < text.index("Ways to inject") < text.index("Words") < text.index("Notes")
+    places = [text.index(part) for part in ("Injection helps", "Ways to inject", "Open a word", "Notes", "Settings")]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize(
@@ -166,9 +170,9 @@ def test_verdict_is_the_heading(helps, retrieval, label):
 
 def test_the_gain_shown_first_is_the_one_that_the_verdict_stands_on():
     report = make_report()
-    report["verdict"]["retrieval"]["final"] = make_gain("beside the word", 0.0345)
-    assert "+0.035" not in render_report(make_report())
-    assert '<dd class="big">+0.035</dd>' in render_report(report).replace("+0.034<", "+0.035<")
+    assert '<dd class="big">+0.012</dd>' in render_report(report)
+    report["verdict"]["retrieval"]["final"] = make_gain("beside the word", 0.034)
+    assert '<dd class="big">+0.034</dd>' in render_report(report)
 
 
 def test_words_and_sentences_are_only_text():
@@ -177,7 +181,6 @@ def test_words_and_sentences_are_only_text():
     assert evil.tags.count("script") == plain.tags.count("script")
     assert "onerror" not in evil.attributes
     assert "{{ 7 * 7 }}" in evil.text
-    # HTML knows no NUL: the parser of the test keeps it, browsers show U+FFFD.
     assert EVIL[0] in evil.text
 
 
@@ -208,7 +211,7 @@ def test_missing_and_empty_parts_are_left_out(verdict, empty):
             report[name] = type(report[name])() if empty else None
     text = Page(render_report(report)).text
     assert "Not judged" in text
-    assert "No word of the texts is rare" in text
+    assert "There are no words to show" in text
     for part in ("Notes", "Settings", "Times", "Code names", "None", "nan"):
         assert part not in text
 
@@ -284,7 +287,7 @@ def open_report(browser, tmp_path):
 
     def open_page(report, width=1280):
         write_report(report, tmp_path)
-        page = browser.new_page(viewport={"width": width, "height": 900})
+        page = browser.new_page(viewport={"width": width, "height": 900}, reduced_motion="reduce")
         pages.append(page)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -324,11 +327,13 @@ def test_words_are_found_sorted_filtered_paged_and_opened(open_report, width):
 
     if width == 1280:
         page.click("th button:has-text('Count')")
-        assert page.get_attribute("th:nth-child(2)", "aria-sort") == "ascending"
+        assert page.get_attribute("#heads th:nth-child(2)", "aria-sort") == "ascending"
+        assert shown_words(page)[0] == "word00119"
+        page.click("th button:has-text('Reliability')")
     else:
         page.select_option("#order", label="Count ↑")
-    assert shown_words(page)[0] == "word00119"
-    page.select_option("#order", label="Reliability ↑", force=True) if width < 760 else page.click("text=Reliability ↕")
+        assert shown_words(page)[0] == "word00119"
+        page.select_option("#order", label="Reliability ↑")
     assert page.inner_text("#shown") == "1 to 50 of 120 words"
     for _ in range(2):
         page.click("#next")
