@@ -13,6 +13,7 @@ from .utils.imports import import_lazily, when_imported
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .adaptation import Adaptation, adapt
     from .configuration_bertram import PRESETS, BertramConfig
     from .induction import WordReport, WordVectors, induce_vectors, report_word
     from .injection import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from .words import RareWord, RareWords, find_rare_words
 
 _MODULES = {
+    "adaptation": ("Adaptation", "adapt"),
     "configuration_bertram": ("PRESETS", "BertramConfig"),
     "induction": ("WordReport", "WordVectors", "induce_vectors", "report_word"),
     "injection": (
@@ -54,6 +56,7 @@ __getattr__ = import_lazily(__name__, _MODULES)
 
 __all__ = [
     "PRESETS",
+    "Adaptation",
     "BertramConfig",
     "BertramEmbeddingInjector",
     "BertramModel",
@@ -69,6 +72,7 @@ __all__ = [
     "WordReport",
     "WordVectors",
     "__version__",
+    "adapt",
     "align_word_labels",
     "bake",
     "embedding_fingerprint",

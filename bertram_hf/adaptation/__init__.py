@@ -2,5 +2,6 @@
 
 from .adapt import adapt
 from .run import Adaptation
+from .term_files import read_aliases, read_glossary
 
-__all__ = ["Adaptation", "adapt"]
+__all__ = ["Adaptation", "adapt", "read_aliases", "read_glossary"]

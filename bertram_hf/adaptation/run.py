@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import torch
 from datasets import Dataset, IterableDataset
-from transformers import AutoProcessor
+from transformers import AutoProcessor, PreTrainedConfig
 
 from ..configuration_bertram import BertramConfig
 from ..corpus.build import CorpusSummary, build_corpus, load_contexts, load_counts
@@ -111,8 +111,14 @@ class AdaptationRun:
         """Loads the BERTRAM model that fits the user's model."""
         table = self.model.encoder.get_input_embeddings().weight
         self.checkpoint = os.fspath(bertram or find_checkpoint(embedding_fingerprint(table), self.model.name))
-        # Its own copy of the encoder: layers of the user's model may have been trained.
-        encoder = {"encoder": self.model.encoder} if _is_slim(self.checkpoint) else {}
+        config, _ = PreTrainedConfig.get_config_dict(self.checkpoint)
+        if config.get("model_type") != BertramConfig.model_type:
+            raise ValueError(
+                f"Expected a BERTRAM model in {self.checkpoint}; it is of the type {config.get('model_type')!r}. Give "
+                "the folder that `bertram train` wrote (bertram=, --bertram)."
+            )
+        # The checkpoint brings its own layers, if it has trained them; the rest is the user's.
+        encoder = {} if config.get("encoder_included", True) else {"encoder": self.model.encoder}
         self.bertram = BertramModel.from_pretrained(self.checkpoint, **encoder).eval().to(self.model.encoder.device)
         if is_fast_at_bfloat16(self.bertram.device):
             self.bertram.encoder_dtype = torch.bfloat16  # as in training
@@ -297,7 +303,3 @@ def keep_founded(vectors: WordVectors) -> WordVectors:
     """Returns the vectors that come from sentences or definitions, or are those of known words."""
     misspellings = vectors.misspellings()
     return vectors.select([word for word in vectors if vectors.used_contexts.get(word) or word in misspellings])
-
-
-def _is_slim(checkpoint: str) -> bool:
-    return not BertramConfig.from_pretrained(checkpoint).encoder_included

@@ -128,7 +128,7 @@ def test_texts_without_rare_words_are_refused(folders):
 
 
 def test_an_encoder_without_a_checkpoint_is_told_what_to_do(folders):
-    with pytest.raises(ValueError, match="Expected a BERTRAM checkpoint for .*bertram train recipe.yaml"):
+    with pytest.raises(ValueError, match=r"Expected a BERTRAM checkpoint for .*bertram train recipe\.yaml"):
         adapt_quietly(folders, write_texts(folders / "texts.jsonl", number=5), "out", bertram=None)
 
 
