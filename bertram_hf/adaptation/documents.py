@@ -15,7 +15,8 @@ from ..words.splitting import split_words
 
 MIN_QUERY_WORDS, MAX_QUERY_WORDS = 2, 60
 MIN_DOCUMENT_WORDS = 10
-MAX_DOCUMENT_CHARACTERS = 10_000
+MAX_TEXT_CHARACTERS = 10_000
+MAX_DOCUMENT_CHARACTERS = 1_000  # more makes every document easy to find, and embedding slow
 SHINGLE = 8  # words in a row that no two documents share by chance
 
 
@@ -87,7 +88,7 @@ def draw_pairs(
 
 def _make_pair(title: str | None, text: str) -> SearchPair | None:
     """Cuts a text into query and document; None if there is not enough of it."""
-    text = text[:MAX_DOCUMENT_CHARACTERS]
+    text = text[:MAX_TEXT_CHARACTERS]
     if title:
         query, document = title, " ".join(text.split())
     else:
@@ -96,7 +97,7 @@ def _make_pair(title: str | None, text: str) -> SearchPair | None:
     num_words = len(query.split())
     if not MIN_QUERY_WORDS <= num_words <= MAX_QUERY_WORDS or len(document.split()) < MIN_DOCUMENT_WORDS:
         return None
-    return SearchPair(query, document)
+    return SearchPair(query, document[:MAX_DOCUMENT_CHARACTERS])
 
 
 class SharedText:

@@ -202,7 +202,7 @@ class AdaptationRun:
             few = {
                 word: self.contexts[word][:max_contexts]
                 for word, texts in others.items()
-                if len(texts) < min(FEW_CONTEXTS, len(self.contexts[word]))
+                if len(texts) < min(FEW_CONTEXTS, max_contexts, len(self.contexts[word]))
             }
             self.judged = self._induce(add_definitions({w: t[:max_contexts] for w, t in others.items()}, definitions))
             renewed = self._induce(add_definitions(few, {w: t for w, t in definitions.items() if w in few}))
