@@ -13,6 +13,7 @@ from ..corpus.inputs import Paths
 from ..utils.files import only_writer
 from ..words.splitting import normalize_spelling
 from .definitions import read_definitions
+from .report import JSON_NAME
 from .run import Adaptation, AdaptationRun
 from .user_model import UserModel
 
@@ -79,13 +80,20 @@ def adapt(
         ValueError, OSError: If the texts or the model cannot be used, or no word is rare.
 
     Example:
-        >>> adapted = adapt("abstracts/*.jsonl", "all-MiniLM-L6-v2", "my-model")  # doctest: +SKIP
-        >>> print(adapted.verdict.headline)  # doctest: +SKIP
-        It helps: queries with an injected word find their text better, ...
+        >>> adapted = adapt("novels/*.txt", "bert-base-uncased", "my-model", bertram="my-bertram")
+        >>> "kumquat" in adapted.vectors
+        True
+        >>> print(adapted.verdict.headline)
+        Not judged: too few texts have a title or first sentence with an injected word...
     """
     for name, number in (("min_count", min_count), ("max_words", max_words), ("max_contexts", max_contexts)):
         if number < 1:
             raise ValueError(f"{name} must be at least 1; got {number}.")
+    if (folder := Path(output)).exists() and not (folder / JSON_NAME).is_file() and not _is_empty(folder):
+        raise ValueError(
+            f"Expected a new folder, or one that an earlier run wrote; {output} holds other files, which "
+            "would be lost. Give another output."
+        )
     definitions, notes = read_definitions(glossary, aliases)
     run = AdaptationRun(
         model=UserModel.load(model, device=device or ("cuda" if torch.cuda.is_available() else "cpu")),
@@ -96,9 +104,9 @@ def adapt(
     with only_writer(output):
         run.load_bertram(bertram)
         run.notes += notes
-        run.definitions = {
-            normalize_spelling(term, run.lower_case): list(texts) for term, texts in definitions.items() if texts
-        }
+        for term, own in definitions.items():
+            if own:  # spellings that are one word to the tokenizer share their definitions
+                run.definitions.setdefault(normalize_spelling(term, run.lower_case), []).extend(own)
         is_done = run.read_texts(
             texts,
             asked=words,
@@ -118,3 +126,7 @@ def adapt(
         adapted = run.save(verdict)
         shutil.rmtree(run.work, ignore_errors=True)
     return adapted
+
+
+def _is_empty(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())

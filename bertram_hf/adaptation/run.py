@@ -58,6 +58,11 @@ class Adaptation:
         mode: How they are injected.
         verdict: Whether they help, by the texts themselves.
         report: What `report.json` holds.
+
+    Example:
+        >>> adapted = adapt("novels/*.txt", "bert-base-uncased", "my-model", bertram="my-bertram")
+        >>> adapted.mode, adapted.folder.name, adapted.verdict.helps
+        ('auto', 'my-model', None)
     """
 
     folder: Path

@@ -120,6 +120,15 @@ def test_glossary_aliases_and_words_get_vectors_and_bad_rows_are_told(folders):
     assert "special token" in notes
 
 
+def test_spellings_of_a_term_share_their_definitions(folders):
+    texts = write_texts(folders / "texts.jsonl", number=20)
+    glossary = {"Pangolin": ["a small animal"], "pangolin": ["it lives in a tree"], "quokka": []}
+    adapted = adapt_quietly(folders, texts, "out", glossary=glossary)
+    (row,) = [row for row in adapted.report["words"] if row["word"] == "pangolin"]
+    assert row["definitions"] == ["a small animal", "it lives in a tree"]
+    assert row["injected"]
+
+
 def test_texts_without_rare_words_are_refused(folders):
     texts = folders / "texts.txt"
     texts.write_text("the small tree and the old town\n" * 30)

@@ -66,6 +66,17 @@ def test_bad_arguments_get_a_clear_error(folder, capsys, arguments, message):
     assert not (folder / "out").exists()
 
 
+def test_other_files_are_not_overwritten(folder, capsys):
+    (folder / "out").mkdir()
+    (folder / "out" / "mine.txt").write_text("mine")
+    assert run("--bertram", "bertram") == 1
+    assert "holds other files, which would be lost" in capsys.readouterr().err
+    assert (folder / "out" / "mine.txt").read_text() == "mine"
+    (folder / "out" / "mine.txt").unlink()
+    for _ in range(2):
+        assert run("--bertram", "bertram") == 0  # into an empty folder, and once more in place of the first result
+
+
 def test_an_empty_folder_is_refused(folder, capsys):
     (folder / "empty").mkdir()
     assert main(["adapt", "empty", "--model", "encoder", "--output", "out", "--bertram", "bertram"]) == 1
