@@ -100,6 +100,7 @@ class AdaptationRun:
         self.pairs: list[SearchPair]
         self.shared: SharedText
         self.leaders: dict[str, str]
+        self.given: dict[str, list[str]]  # what each vector was made from
         self.vectors: WordVectors
         self.judged: WordVectors
         self.num_judged_contexts: dict[str, int]
@@ -209,8 +210,10 @@ class AdaptationRun:
                 for word, texts in others.items()
                 if len(texts) < min(FEW_CONTEXTS, max_contexts, len(self.contexts[word]))
             }
-            self.judged = self._induce(add_definitions({w: t[:max_contexts] for w, t in others.items()}, definitions))
-            renewed = self._induce(add_definitions(few, {w: t for w, t in definitions.items() if w in few}))
+            given = add_definitions({word: texts[:max_contexts] for word, texts in others.items()}, definitions)
+            given_anew = add_definitions(few, {word: texts for word, texts in definitions.items() if word in few})
+            self.given = given | given_anew
+            self.judged, renewed = self._induce(given), self._induce(given_anew)
             kept = [word for word in self.judged if word not in renewed]
             self.vectors = WordVectors.join([self.judged.select(kept), renewed]) if len(renewed) else self.judged
             self.vectors, self.judged = (add_forms(each, self.leaders) for each in (self.vectors, self.judged))
@@ -290,7 +293,7 @@ class AdaptationRun:
             "words": describe_words(
                 self.vocabulary,
                 self.vectors,
-                self.contexts,
+                self.given,
                 injected=chosen,
                 reasons=reasons,
                 leaders=self.leaders,

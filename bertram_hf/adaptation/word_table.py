@@ -34,7 +34,7 @@ def describe_words(
     Args:
         vocabulary: The words.
         vectors: The vectors of those that have one.
-        contexts: For each word the sentences that it was given.
+        contexts: For each word what its vector was induced from.
         injected: The vectors that are injected.
         reasons: For words that are not, why.
         leaders: For words that share another's vector, that other.

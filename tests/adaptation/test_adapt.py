@@ -64,6 +64,9 @@ def test_a_sentence_transformer_learns_the_words_of_texts(folders):
         assert set(RARE) <= set(adapted.vectors.words)
         assert (model.encode([touched]) != plain.encode([touched])).any()
     assert not (folders / "out.work").exists()
+    for row in adapted.report["words"]:
+        assert all((row["same_as"] or row["word"]) in sentence["text"] for sentence in row["sentences"])
+    assert any(row["sentences"] for row in adapted.report["words"])
 
 
 def test_a_plain_encoder_is_saved_for_the_auto_classes(folders):
