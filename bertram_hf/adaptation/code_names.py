@@ -12,9 +12,9 @@ from ..evaluation.statistics import bootstrap_interval
 from ..induction.draws import ContextDraws
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
-from ..processing_words import WordPattern, normalize_text
 from ..utils.names import Mode
 from ..words.pieces import PieceReader
+from ..words.splitting import replace_word
 from .retrieval import Retrieval
 
 ONSETS = ("b", "br", "d", "dr", "f", "fl", "g", "gr", "k", "kl", "l", "m", "n", "p", "pr", "r", "s", "st", "t", "tr")
@@ -75,16 +75,6 @@ def invent_names(words: Sequence[str], taken: Container[str], reader: PieceReade
                 used.add(name)
                 break
     return names
-
-
-def rename(text: str, word: str, name: str) -> str:
-    """Returns a text with a name in place of a word.
-
-    Example:
-        >>> rename("A fruit, please.", "fruit", "dralexo")
-        'A dralexo, please.'
-    """
-    return name.join(WordPattern(word, ignore_case=True).split(normalize_text(text)))
 
 
 def choose_known_words(
@@ -149,9 +139,11 @@ def score_code_names(
         return []
     queries = [pair.query for pair in retrieval.pairs]
     for row in rows:
-        queries[row] = rename(queries[row], words[row], names[words[row]])
+        queries[row] = replace_word(queries[row], words[row], names[words[row]])
     used = sorted(set(words.values()))
-    renamed_contexts = {names[word]: [rename(text, word, names[word]) for text in contexts[word]] for word in used}
+    renamed_contexts = {
+        names[word]: [replace_word(text, word, names[word]) for text in contexts[word]] for word in used
+    }
     draws = ContextDraws(
         model,
         processor,

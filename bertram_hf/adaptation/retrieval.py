@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..evaluation.embedding import reciprocal_ranks
 from ..evaluation.statistics import bootstrap_interval
 from ..induction.word_vectors import WordVectors
 from ..injection.word_index import WordIndex
 from ..utils.names import Mode
 from .documents import SearchPair
 from .embedders import Embedder
-
-TIE = 1e-6  # a document must be so much nearer to stand before another: equal texts differ by rounding
-MAX_SCORES = 1 << 26  # how many similarities are held at a time
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ class Retrieval:
         """
         asked = [pair.query for pair in self.pairs] if queries is None else list(queries)
         embedded = self.embedder.embed([*asked, *(pair.document for pair in self.pairs)], vectors, mode)
-        return rank_own(embedded[: len(asked)], embedded[len(asked) :])
+        return reciprocal_ranks(embedded[: len(asked)], embedded[len(asked) :], torch.arange(len(asked))[:, None])
 
     def find_words(self, words: Sequence[str], *, ignore_case: bool) -> list[list[str]]:
         """Returns, for each query, those of the words that stand in it."""
@@ -107,13 +105,3 @@ class Retrieval:
         for row, word in enumerate(words):
             index.add(word, row)
         return [list(dict.fromkeys(words[found.row] for found in index.find(pair.query))) for pair in self.pairs]
-
-
-def rank_own(queries: torch.Tensor, documents: torch.Tensor) -> np.ndarray:
-    """Returns 1 / rank (Q,) of each of the documents (Q, H) for the query of the same row (Q, H)."""
-    ranks = []
-    for rows in torch.arange(len(queries)).split(max(1, MAX_SCORES // max(1, len(documents)))):
-        scores = queries[rows] @ documents.T
-        own = scores[torch.arange(len(rows)), rows][:, None]
-        ranks.append(1 + (scores > own + TIE).sum(dim=1))
-    return (1 / torch.cat(ranks).double()).numpy()

@@ -56,7 +56,8 @@ def choose_words(
     """
     reader = PieceReader(tokenizer)
     index = WordIndex(ignore_case=is_uncased(tokenizer))
-    left_out = find_unusable(asked, index, {index.key(token) for token in tokenizer.all_special_tokens})
+    special_tokens = {index.key(token) for token in tokenizer.all_special_tokens}
+    left_out = find_unusable(asked, index, special_tokens)
     wanted = [word for word in dict.fromkeys(asked) if word not in left_out]
     taken = {index.key(word) for word in wanted}
     candidates = [
@@ -67,7 +68,7 @@ def choose_words(
         and sum(map(str.isalpha, word)) >= MIN_LETTERS
         and index.key(word) not in taken
     ]
-    unusable = find_unusable(candidates, index, {index.key(token) for token in tokenizer.all_special_tokens})
+    unusable = find_unusable(candidates, index, special_tokens)
     candidates = sorted((word for word in candidates if word not in unusable), key=lambda word: (-counts[word], word))
     cut = dict(zip(candidates, reader.split(candidates), strict=True))
     known = {word: counts[word] for word, pieces in cut.items() if not reader.breaks_up(pieces, 2)}

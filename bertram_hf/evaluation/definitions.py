@@ -9,11 +9,8 @@ import torch
 
 from ..induction.word_vectors import WordVectors
 from ..utils.names import Mode
-from .embedding import SentenceEmbedder
-from .recovery import MAX_SCORES
+from .embedding import SentenceEmbedder, reciprocal_ranks
 from .statistics import bootstrap_interval
-
-TIE = 1e-6  # a definition must be so much nearer to stand before another: equal texts differ by rounding
 
 
 @dataclass(frozen=True)
@@ -104,12 +101,7 @@ class DefinitionRetrieval:
         """
         embedded = self.embedder.embed([*self.words, *self.texts], vectors, mode)
         queries, definitions = embedded[: len(self.words)], embedded[len(self.words) :]
-        ranks = []
-        for rows in torch.arange(len(queries)).split(max(1, MAX_SCORES // len(definitions))):
-            scores = queries[rows] @ definitions.T  # (rows, D)
-            best = scores.gather(1, self._own[rows]).max(dim=1, keepdim=True).values
-            ranks.append(1 + (scores > best + TIE).sum(dim=1))
-        return (1 / torch.cat(ranks).double()).numpy()
+        return reciprocal_ranks(queries, definitions, self._own)
 
     @cached_property
     def plain(self) -> np.ndarray:

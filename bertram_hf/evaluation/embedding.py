@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -11,6 +12,29 @@ from ..injection.injector import BertramEmbeddingInjector
 from ..utils.models import in_eval_mode, longest_input, mean_over_tokens, unit_rows
 from ..utils.names import Mode
 from ..utils.progress import progress_bar
+
+TIE = 1e-6  # a text must be so much nearer to stand before another: equal texts differ by rounding
+MAX_SCORES = 1 << 26  # how many similarities are held at a time
+
+
+def reciprocal_ranks(queries: torch.Tensor, texts: torch.Tensor, own: torch.Tensor) -> np.ndarray:
+    """Returns 1 / rank (Q,) of the best own text of each query: one more than the number of texts that are nearer.
+
+    Args:
+        queries: (Q, H).
+        texts: (D, H).
+        own: (Q, K), the rows of each query's own texts.
+
+    Example:
+        >>> reciprocal_ranks(torch.eye(2), torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.tensor([[0], [1]]))
+        array([0.5, 0.5])
+    """
+    ranks = []
+    for rows in torch.arange(len(queries)).split(max(1, MAX_SCORES // len(texts))):
+        scores = queries[rows] @ texts.T  # (rows, D)
+        best = scores.gather(1, own[rows]).max(dim=1, keepdim=True).values
+        ranks.append(1 + (scores > best + TIE).sum(dim=1))
+    return (1 / torch.cat(ranks).double()).numpy()
 
 
 class SentenceEmbedder:

@@ -12,12 +12,12 @@ from ..evaluation.misspellings import evaluate_misspellings
 from ..evaluation.recovery import POOL_FACTOR, evaluate_recovery
 from ..evaluation.similarity import evaluate_similarity, read_rated_pairs
 from ..induction.piece_vectors import mean_piece_vectors
-from ..processing_words import WordPattern, normalize_text
 from ..rarification.misspellings import read_all_misspellings
 from ..rarification.substitutions import Substitutions
 from ..training.data import read_words
 from ..words.families import word_family
 from ..words.pieces import PieceReader
+from ..words.splitting import replace_word
 from .recipe import EvaluatedSystem, MisspellingTask, RecoveryTask, SimilarityTask
 from .resources import Resources
 
@@ -57,9 +57,7 @@ def misspell_contexts(meant: Mapping[str, str], contexts: Mapping[str, Sequence[
         {'kumqat': ['A kumqat, please.']}
     """
     return {
-        misspelling: [
-            misspelling.join(WordPattern(word, ignore_case=True).split(normalize_text(text))) for text in contexts[word]
-        ]
+        misspelling: [replace_word(text, word, misspelling) for text in contexts[word]]
         for misspelling, word in meant.items()
     }
 

@@ -16,11 +16,10 @@ from ..induction.piece_vectors import mean_piece_vectors
 from ..induction.word_vectors import WordVectors
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
+from ..training.recipe import SET_AFTER_TRAINING
 from ..utils.files import read_json
 
 PLAIN, PIECES, ORIGINAL = "plain", "pieces", "original"
-# Of a trained configuration: what changes vectors without changing weights.
-SET_AFTER_TRAINING = ("piece_strength", "max_hidden_share", "reliability")
 
 
 class VectorSource:
@@ -145,5 +144,5 @@ def name_model(model: str) -> str:
     digest = hashlib.sha256(weights.read_bytes())
     found = read_json(config) if config.is_file() else {}
     if found.get("piece_strength") is not None:
-        digest.update(json.dumps([found.get(name) for name in SET_AFTER_TRAINING]).encode())
+        digest.update(json.dumps([found.get(name) for name in (*SET_AFTER_TRAINING, "reliability")]).encode())
     return digest.hexdigest()[:32]

@@ -9,6 +9,8 @@ from ..configuration_bertram import PRESETS
 from ..corpus.settings import CorpusSource
 from ..utils.settings import build_settings, load_settings
 
+SET_AFTER_TRAINING = ("piece_strength", "max_hidden_share")  # of a trained model: changing them trains nothing anew
+
 
 @dataclass(frozen=True)
 class LossSettings:

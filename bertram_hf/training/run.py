@@ -34,7 +34,7 @@ from .inputs import prepare_inputs
 from .look_alikes import FITTING_VERSION, fit_look_alikes
 from .losses import EncoderLoss
 from .pieces import PieceCollator
-from .recipe import LookAlikeSettings, PieceStageSettings, Recipe, StageSettings
+from .recipe import SET_AFTER_TRAINING, LookAlikeSettings, PieceStageSettings, Recipe, StageSettings
 from .record import SystemWriter
 from .ridge import start_from_ridge
 from .stage import check_trainer_fields, read_record, train_stage, write_record
@@ -42,7 +42,6 @@ from .trainer import heldout_batches
 
 logger = logging.getLogger(__name__)
 DEVELOPMENT_CONTEXTS = (1, 4, 16)
-SET_AFTERWARDS = ("piece_strength", "max_hidden_share")  # of a trained model: changing them trains nothing anew
 
 
 def train_recipe(recipe: Recipe, *, command: str | None = None, show_progress: bool = True) -> dict[str, Path]:
@@ -375,7 +374,7 @@ class TrainingRun:
         config = {name: getattr(model.config, name) for name in NETWORK_FIELDS}
         form = [] if processor.form is None else processor.form.vocab
         start = {name: value for name, value in model.state_dict().items() if not name.startswith("encoder.")}
-        stage = {name: value for name, value in asdict(settings).items() if name not in SET_AFTERWARDS}
+        stage = {name: value for name, value in asdict(settings).items() if name not in SET_AFTER_TRAINING}
         for part in (config, stage, self.recipe.seed, *keys, form, self._encoder_hash):
             digest.update(json.dumps(part, sort_keys=True, default=str).encode())
         for tensor in (makers[0].targets, makers[0].form_embeddings):

@@ -5,7 +5,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from ..processing_words import SPACED, any_run, normalize_text, replace_surrogates, spaced_run, unspaced_character
+from ..processing_words import (
+    SPACED,
+    WordPattern,
+    any_run,
+    normalize_text,
+    replace_surrogates,
+    spaced_run,
+    unspaced_character,
+)
 
 
 def split_words(text: str, *, words_are_split: bool = False) -> Iterator[str]:
@@ -47,6 +55,16 @@ def normalize_counts(counts: Mapping[str, int], lower_case: bool) -> Counter[str
     for word, count in counts.items():
         normalized[normalize_spelling(word, lower_case)] += count
     return normalized
+
+
+def replace_word(text: str, word: str, other: str) -> str:
+    """Returns a text with another word in place of a word, however that is capitalised.
+
+    Example:
+        >>> replace_word("A kumquat, please.", "kumquat", "kumqat")
+        'A kumqat, please.'
+    """
+    return other.join(WordPattern(word, ignore_case=True).split(normalize_text(text)))
 
 
 def count_noun(number: int, noun: str) -> str:

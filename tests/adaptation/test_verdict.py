@@ -4,8 +4,9 @@ import torch
 
 from bertram_hf import WordVectors
 from bertram_hf.adaptation.documents import SearchPair
-from bertram_hf.adaptation.retrieval import Gain, Retrieval, rank_own
+from bertram_hf.adaptation.retrieval import Gain, Retrieval
 from bertram_hf.adaptation.verdict import MIN_QUERIES, judge, list_ways
+from bertram_hf.evaluation.embedding import reciprocal_ranks
 
 WORDS = ["kumquat", "quokka"]
 
@@ -40,8 +41,9 @@ def judged(blur, number=120):
 
 def test_ranks_count_the_nearer_documents_and_ties_do_not_count():
     queries, documents = torch.tensor([[1.0, 0.0], [0.6, 0.8]]), torch.tensor([[0.6, 0.8], [0.6, 0.8]])
-    assert rank_own(queries, documents).tolist() == [1.0, 1.0]
-    assert rank_own(torch.eye(2), torch.tensor([[0.0, 1.0], [1.0, 0.0]])).tolist() == [0.5, 0.5]
+    own = torch.tensor([[0], [1]])
+    assert reciprocal_ranks(queries, documents, own).tolist() == [1.0, 1.0]
+    assert reciprocal_ranks(torch.eye(2), torch.tensor([[0.0, 1.0], [1.0, 0.0]]), own).tolist() == [0.5, 0.5]
 
 
 def test_a_clear_gain_of_the_default_way_is_taken_at_once():
