@@ -230,13 +230,13 @@ def cache_features(
                 if cuts is not None:
                     input_ids, positions, num_pieces = cuts.write(cuts.draw(contexts.owners(rows), rows), input_ids)
                 encoded = encode_tokens(model, processor, input_ids, positions, form, num_pieces=num_pieces)
-                with np.errstate(over="ignore"):  # told below
-                    features[rows] = encoded.float().cpu().numpy()
-                if not np.isfinite(features[rows]).all():
+                stored = encoded.to(torch.from_numpy(features[:0]).dtype).cpu()
+                if not stored.isfinite().all():
                     raise ValueError(
                         f"Expected features that fit into {dtype}; some are infinite or not a number. "
                         "Use cache_dtype: float32, or check the encoder's weights."
                     )
+                features[rows[0] : rows[-1] + 1] = stored.numpy()
                 features.flush()
                 done[window] = 1  # only now: a window that is not marked is computed again
                 done.flush()
