@@ -37,7 +37,8 @@ def texts(words=WORDS):
         {"context_layers": "last", "context_weighting": "uniform"},
         {"second_map": True, "form_strength": 3},
         {"piece_strength": 2, "hidden_token_id": HIDDEN},
-        {"piece_strength": 2, "max_hidden_share": 0.25, "hidden_token_id": HIDDEN, "output_norm": 3.0},
+        {"piece_strength": 2, "hidden_token_id": HIDDEN, "agreement_threshold": 0.1, "agreement_slope": 2},
+        {"piece_strength": 2, "hidden_token_id": HIDDEN, "agreement_threshold": 0.3, "output_norm": 3.0},
         {"piece_strength": 2.5, "hidden_token_id": HIDDEN, "output_norm": 3.0, "second_map": True, "form_strength": 3},
     ],
 )
@@ -191,10 +192,23 @@ def test_the_more_contexts_the_less_pieces_count(make_pieces):
     assert torch.equal(*alone)
 
 
+def test_pieces_count_less_if_they_disagree_with_the_contexts(make_pieces):
+    fields = {"max_length": 64, "piece_strength": 0.01, "hidden_token_id": HIDDEN}
+    vectors = {}
+    for threshold in (None, -2.0, 2.0):  # the cosine lies between
+        model, processor = make_pieces(**fields, agreement_threshold=threshold)
+        vectors[threshold] = induce_vectors(model, processor, {"kumquat": ["a kumquat tree"]})["kumquat"]
+    shown_model, _ = make_pieces(max_length=64)
+    shown = induce_vectors(shown_model, processor, {"kumquat": ["a kumquat tree"]})["kumquat"]
+    torch.testing.assert_close(vectors[2.0], vectors[None])  # pieces never agree so well
+    torch.testing.assert_close(vectors[-2.0], shown)
+
+
 def test_hiding_pieces_needs_a_token_and_the_mode(make_pieces):
     for fields in ({}, {"hidden_token_id": HIDDEN, "mode": "add"}, {"hidden_token_id": HIDDEN, "piece_strength": 0}):
         with pytest.raises(ValueError, match="piece_strength must be positive, and needs hidden_token_id"):
             BertramConfig(**{"mode": "pieces", "piece_strength": 2} | fields)
-    for share in (0, 1.5):
-        with pytest.raises(ValueError, match="max_hidden_share must lie in"):
-            BertramConfig(mode="pieces", max_hidden_share=share)
+    with pytest.raises(ValueError, match="agreement_threshold needs piece_strength"):
+        BertramConfig(mode="pieces", agreement_threshold=0.1)
+    with pytest.raises(ValueError, match="agreement_slope must be positive; got 0"):
+        BertramConfig(mode="pieces", agreement_slope=0)

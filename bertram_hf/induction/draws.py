@@ -14,7 +14,7 @@ from ..utils.progress import progress_bar
 from .batching import ContextWindows, encode_words
 from .checks import find_failing_words
 from .induce import name_look_alikes
-from .reliability import estimate_reliability
+from .reliability import assess_vectors
 from .word_vectors import WordVectors
 
 logger = logging.getLogger(__name__)
@@ -110,13 +110,11 @@ class ContextDraws:
             return WordVectors(self.words, self.induce(number).cpu(), self._embedding_fingerprint)
         form, chosen, counts = self.draw(number)
         outputs: Any = self.model.finish(form, chosen, counts, **self._look_alikes)
-        vectors = WordVectors(self.words, outputs.word_embeddings.cpu(), self._embedding_fingerprint)
+        assessed = assess_vectors(self.model, self.words, form, chosen, counts, outputs.word_embeddings)
+        vectors = WordVectors(self.words, outputs.word_embeddings.cpu(), self._embedding_fingerprint, **assessed)
         if outputs.look_alike_weights is not None:
             token_ids = self._look_alikes["look_alike_ids"]
             vectors.look_alikes = name_look_alikes(self.processor, self.words, token_ids, outputs.look_alike_weights)
-        vectors.reliability = estimate_reliability(
-            self.model, self.words, form, chosen, counts, outputs.word_embeddings
-        )
         if not self.model.config.has_form and not counts.all():
             kept = [word for word, count in zip(self.words, counts.tolist(), strict=True) if count]
             vectors = vectors.select(kept)

@@ -14,7 +14,7 @@ from ..utils.progress import progress_bar
 from .batching import CPU_TOKENS_PER_BATCH, GPU_TOKENS_PER_BATCH, ContextWindows, encode_words
 from .checks import check_processor_fits, find_failing_words, refuse_failing_words
 from .definitions import add_definitions
-from .reliability import estimate_reliability
+from .reliability import assess_vectors
 from .word_vectors import WordVectors
 
 logger = logging.getLogger(__name__)
@@ -118,7 +118,7 @@ def _induce(
     found_alike = processor.find_look_alikes(words) if mix_look_alikes else {}
     look_alikes = {name: tensor.to(model.device) for name, tensor in found_alike.items()}
     shares: dict[str, dict[str, float]] = {}
-    reliability: dict[str, float] = {}
+    assessed: dict[str, dict[str, float]] = {}
 
     def finish_words(end: int, rows: torch.Tensor, embeddings: torch.Tensor) -> None:
         """Finishes the words from the first unfinished one up to `end`."""
@@ -131,7 +131,8 @@ def _induce(
             named = name_look_alikes(processor, words[start:end], found["look_alike_ids"], outputs.look_alike_weights)
             shares.update(named)
         readings = (form, embeddings, num_contexts.to(model.device), outputs.word_embeddings)
-        reliability.update(estimate_reliability(model, words[start:end], *readings))
+        for name, values in assess_vectors(model, words[start:end], *readings).items():
+            assessed.setdefault(name, {}).update(values)
         word_embeddings.append(outputs.word_embeddings.cpu())
         weights.update(zip(words[start:end], outputs.context_weights.cpu().split(num_contexts.tolist()), strict=True))
 
@@ -162,7 +163,7 @@ def _induce(
         dropped_contexts=windows.dropped,
         failed=failed,
         look_alikes=shares,
-        reliability=reliability,
+        **assessed,
     )
 
 

@@ -55,17 +55,28 @@ def read_signs(
     )
 
 
-def estimate_reliability(model: BertramModel, words: Sequence[str], *readings: Any) -> dict[str, float]:
-    """Returns for each word the cosine that its vector is expected to have with the true one, between 0 and 1.
+@torch.no_grad()
+def assess_vectors(model: BertramModel, words: Sequence[str], *readings: Any) -> dict[str, dict[str, float]]:
+    """Returns what is known of the quality of vectors, as `WordVectors` names it.
 
     Args:
-        model: The model, whose configuration has what `fit_reliability` found; otherwise there is no estimate.
+        model: The model.
         words: W words.
         readings: As `read_signs`.
+
+    Returns:
+        `reliability`: for each word the cosine, between 0 and 1, that its vector is expected to have with the true one,
+        if the model's configuration has what `fit_reliability` found; `agreement`: for each word the cosine between
+        its vector and what its pieces say alone, in mode pieces.
     """
-    coefficients = model.config.reliability
-    if coefficients is None:
+    coefficients, reads_pieces = model.config.reliability, model.config.reads_pieces
+    if coefficients is None and not reads_pieces:
         return {}
     signs = read_signs(model, *readings)
-    estimates = (signs @ torch.tensor(coefficients, device=signs.device)).clamp(0.0, 1.0)
-    return {word: round(value, 4) for word, value in zip(words, estimates.tolist(), strict=True)}
+    found = {"agreement": signs[:, -1]} if reads_pieces else {}
+    if coefficients is not None:
+        found["reliability"] = (signs @ torch.tensor(coefficients, device=signs.device)).clamp(0.0, 1.0)
+    return {
+        name: {word: round(value, 4) for word, value in zip(words, values.tolist(), strict=True)}
+        for name, values in found.items()
+    }

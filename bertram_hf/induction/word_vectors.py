@@ -20,7 +20,17 @@ VECTORS_NAME = "word_vectors.safetensors"
 METADATA_NAME = "word_vectors.json"
 FORMAT = 1
 MISSPELT_SHARE = 0.5  # of a known word in a vector, above which the vector's word is taken for its misspelling
-DETAILS = ("context_weights", "used_contexts", "dropped_contexts", "failed", "look_alikes", "reliability")  # by word
+MISLEADING_AGREEMENT = 0.6  # below it the pieces say something else than the vector
+# What is known of words, by word.
+DETAILS = (
+    "context_weights",
+    "used_contexts",
+    "dropped_contexts",
+    "failed",
+    "look_alikes",
+    "reliability",
+    "agreement",
+)
 
 
 @dataclass
@@ -39,6 +49,8 @@ class WordVectors:
         encoder: Name of the encoder whose embedding space it is, if it is known.
         reliability: For each word the cosine that its vector is expected to have with the true one, from 0 to 1, if the
             model estimates that.
+        agreement: For each word the cosine between its vector and what its pieces say alone, minus the vocabulary's
+            mean, if the model reads pieces.
 
     Example:
         >>> vectors = WordVectors(["kumquat"], torch.ones(1, 3))
@@ -58,6 +70,7 @@ class WordVectors:
     look_alikes: dict[str, dict[str, float]] = field(default_factory=dict)
     encoder: str | None = None
     reliability: dict[str, float] = field(default_factory=dict)
+    agreement: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.words = list(self.words)
@@ -123,16 +136,13 @@ class WordVectors:
         words = list(words)
         for word in words:
             self[word]  # raises if there is none
+        known: dict[str, Any] = {name: getattr(self, name) for name in DETAILS}
         return WordVectors(
             words,
             self.embeddings[[self._rows[word] for word in words]],
             embedding_fingerprint=self.embedding_fingerprint,
-            context_weights={word: self.context_weights[word] for word in words if word in self.context_weights},
-            used_contexts={word: self.used_contexts[word] for word in words if word in self.used_contexts},
-            dropped_contexts={word: self.dropped_contexts[word] for word in words if word in self.dropped_contexts},
-            look_alikes={word: self.look_alikes[word] for word in words if word in self.look_alikes},
             encoder=self.encoder,
-            reliability={word: self.reliability[word] for word in words if word in self.reliability},
+            **{name: {word: of[word] for word in words if word in of} for name, of in known.items()},
         )
 
     def misspellings(self) -> set[str]:
@@ -144,6 +154,18 @@ class WordVectors:
             {'hte'}
         """
         return {word for word in self.words if max(self.look_alikes.get(word, {}).values(), default=0) > MISSPELT_SHARE}
+
+    def replacing(self) -> set[str]:
+        """Returns the words that are better replaced by their vectors than read beside them: misspellings, and words
+        whose pieces mislead, such as invented names, because they do not agree with the vector.
+
+        Example:
+            >>> vectors = WordVectors(["zarvo", "kumquat"], torch.eye(2), agreement={"zarvo": 0.3, "kumquat": 0.8})
+            >>> vectors.replacing()
+            {'zarvo'}
+        """
+        misled = {word for word in self.words if self.agreement.get(word, 1.0) < MISLEADING_AGREEMENT}
+        return misled | self.misspellings()
 
     def unreliable(self, minimum: float) -> set[str]:
         """Returns the words whose vectors are known to be less reliable than `minimum`. A misspelling is not among
@@ -230,6 +252,7 @@ class WordVectors:
             "look_alikes": self.look_alikes,
             "encoder": self.encoder,
             "reliability": self.reliability,
+            "agreement": self.agreement,
         }
         with write_whole(folder / VECTORS_NAME, folder / METADATA_NAME) as (vectors_file, metadata_file):
             save_file(tensors, vectors_file, metadata={"format": "pt"})
@@ -287,9 +310,10 @@ class WordVectors:
                 for word, reasons in metadata["dropped_contexts"].items()
             },
             failed=metadata["failed"],
-            look_alikes=metadata.get("look_alikes", {}),
-            encoder=metadata.get("encoder"),
-            reliability=metadata.get("reliability", {}),
+            look_alikes=metadata["look_alikes"],
+            encoder=metadata["encoder"],
+            reliability=metadata["reliability"],
+            agreement=metadata["agreement"],
         )
 
     def push_to_hub(self, repo_id: str, *, private: bool | None = None, token: str | bool | None = None) -> str:
@@ -309,7 +333,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
             f"{path} must have the format {FORMAT}; got {metadata.get('format')!r}. Save the vectors again, or install "
             "the version of bertram_hf that wrote them."
         )
-    metadata = {"look_alikes": {}, "encoder": None, "reliability": {}} | metadata  # which were added later
+    metadata = {"look_alikes": {}, "encoder": None, "reliability": {}, "agreement": {}} | metadata  # which were added later
     checks: dict[str, Callable[[Any], bool]] = {
         "words": lambda value: _is_list(value, str),
         "num_weights": lambda value: _is_list(value, int),
@@ -320,6 +344,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
         "look_alikes": lambda value: _maps(value, _is_shares),
         "encoder": _is_text_or_none,
         "reliability": _is_shares,
+        "agreement": _is_shares,
     }
     for name, check in checks.items():
         if name not in metadata or not check(metadata[name]):

@@ -52,9 +52,9 @@ class BertramEmbeddingInjector(PreTrainedModel):
         tokenizer: Its tokenizer.
         vectors: Vectors, as [`WordVectors`] or a mapping from words to tensors.
         mode: `"slash"` keeps the word's pieces and adds a slash and the vector (Section 5.3 of the paper); `"replace"`
-            puts the vector in place of the pieces; `"auto"` replaces misspellings (`WordVectors.misspellings`), adds to
-            all other words, and leaves words as they are whose vectors are known to be unreliable
-            (`WordVectors.unreliable`; how many is logged).
+            puts the vector in place of the pieces; `"auto"` replaces misspellings and words whose pieces mislead
+            (`WordVectors.replacing`), adds to all other words, and leaves words as they are whose vectors are known to
+            be unreliable (`WordVectors.unreliable`; how many is logged).
         freeze_embeddings: Whether the model's input embeddings are frozen, as in the paper; else vectors stop fitting.
         train_vectors: Whether the vectors themselves are trained.
         fine_tuned: Whether the model was fine-tuned, input embeddings included, from the one that the vectors are for.
@@ -210,10 +210,10 @@ class BertramEmbeddingInjector(PreTrainedModel):
                 'inject them all the same with mode="slash".'
             )
             pack = pack.select(word for word in pack.words if word not in unreliable)
-        misspellings = pack.misspellings()
-        self.packs[name] = self.backend.add_words(pack.words, misspellings)
+        replacing = pack.replacing()
+        self.packs[name] = self.backend.add_words(pack.words, replacing)
         self._details[name] = {detail: getattr(pack, detail) for detail in ("encoder", *DETAILS)}
-        is_beside = [self.mode == "slash" or (self.mode == "auto" and word not in misspellings) for word in pack.words]
+        is_beside = [self.mode == "slash" or (self.mode == "auto" and word not in replacing) for word in pack.words]
         self.table.append(pack.embeddings, torch.tensor(is_beside))
 
     def remove_pack(self, name: str) -> None:

@@ -163,5 +163,5 @@ def load_tokenizer(folder: Path, *inputs: Any, **kwargs: Any) -> PreTrainedToken
     plain = load_plain_tokenizer(folder, *inputs, **kwargs)
     tokenizer = splice_tokenizer(plain, WordIndex(ignore_case=is_uncased(plain)), [], settings.first_id, settings.mode)
     for vectors in load_packs(folder, settings.packs).values():
-        tokenizer._tokenizer.add_words(vectors.words, vectors.misspellings())
+        tokenizer._tokenizer.add_words(vectors.words, vectors.replacing())
     return tokenizer

@@ -9,7 +9,7 @@ from ..configuration_bertram import PRESETS
 from ..corpus.settings import CorpusSource
 from ..utils.settings import build_settings, load_settings
 
-SET_AFTER_TRAINING = ("piece_strength", "max_hidden_share")  # of a trained model: changing them trains nothing anew
+SET_AFTER_TRAINING = ("piece_strength", "agreement_threshold")  # of a trained model: changing them trains nothing anew
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class PieceStageSettings(StageSettings):
         hidden_share: So many words with contexts are written as one unknown token, so that contexts must be read.
         bare_share: So many words of a batch come without a context.
         piece_strength: Of the trained model; see [`BertramConfig`].
-        max_hidden_share: Of the trained model.
+        agreement_threshold: Of the trained model.
         ridge_words: The ridge regression is made on at most so many words, as the encoder has to read them.
         meaning: Weight of definitions in [`EncoderLoss`]; words of several pieces need no target for it.
         restoring: Weight of texts in [`EncoderLoss`].
@@ -106,8 +106,8 @@ class PieceStageSettings(StageSettings):
     random_share: float = 0.5
     hidden_share: float = 0.25
     bare_share: float = 0.1
-    piece_strength: float | None = 16.0
-    max_hidden_share: float = 0.25
+    piece_strength: float | None = 8.0
+    agreement_threshold: float | None = 0.1
     ridge_words: int = 4000
     meaning: float = 0.0
     restoring: float = 0.0

@@ -192,7 +192,7 @@ class TrainingRun:
         model = self._train(model, processor, makers, settings, folder)
         if settings.piece_strength is not None:  # both readings are trained, each by itself
             model.config.piece_strength = settings.piece_strength
-            model.config.max_hidden_share = settings.max_hidden_share
+            model.config.agreement_threshold = settings.agreement_threshold
             model.config.hidden_token_id = self.tokenizer.unk_token_id
         if len(makers) > 1:
             model.config.reliability = self.fit_reliability(model, processor, makers[1].contexts.words, folder)
@@ -206,7 +206,7 @@ class TrainingRun:
         """Learns on development words how reliable vectors are, and notes it in the stage's folder."""
         with self.process.main_process_first():  # the others then read what it has noted
             record = read_record(trained)
-            mixture = [model.config.piece_strength, model.config.max_hidden_share]
+            mixture = [model.config.piece_strength, model.config.agreement_threshold]
             if "reliability" not in record or record.get("mixture") != mixture:
                 record["mixture"] = mixture
                 record["reliability"] = fit_reliability(
@@ -256,7 +256,7 @@ class TrainingRun:
         content += [
             known,
             occurrences.tolist(),
-            *([model.config.piece_strength, model.config.max_hidden_share] if model.config.piece_strength else []),
+            *([model.config.piece_strength, model.config.agreement_threshold] if model.config.piece_strength else []),
         ]
         made_from = fingerprint(content)
         folder = trained.with_name(f"{trained.name}-look-alikes")

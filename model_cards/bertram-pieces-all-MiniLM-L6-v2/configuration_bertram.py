@@ -82,12 +82,14 @@ class BertramConfig(PreTrainedConfig):
             [`LookAlikeMixture`]. Not in the paper.
         piece_strength: If given, contexts are read twice in mode pieces, with the word's pieces and with
             `hidden_token_id` in their place, and a word's vector is (1 - s)·shown + s·hidden with s =
-            max_hidden_share · n / (n + piece_strength) for n contexts. A network knows the spelling of its training
-            words too well, and so trusts that of other words too much.
-        max_hidden_share: What s comes near to with many contexts. Words of one meaningful piece or more, such as most
-            technical terms, want less than 1.
+            n / (n + piece_strength) for n contexts. A network knows the spelling of its training words too well, and
+            so trusts that of other words too much.
+        agreement_threshold: If given, s is multiplied by sigmoid(agreement_slope · (agreement_threshold - a)), where a
+            is the cosine between what the pieces say alone and what the contexts say without them, minus the
+            vocabulary's mean: the pieces of a technical term tell its meaning, those of an invented name do not.
+        agreement_slope: How sharply pieces are divided into these two kinds.
         hidden_token_id: The token that hides pieces, the unknown one.
-        reliability: Coefficients by which the reliability of a vector is estimated; see `estimate_reliability`.
+        reliability: Coefficients by which the reliability of a vector is estimated; see `assess_vectors`.
         form_vocab_size: Number of n-grams or characters, UNK (0) and PAD (1) included; not used in mode pieces.
         embedding_size: Size of the induced vectors, the encoder's input embedding size. Read from `text_config` if
             not given.
@@ -126,7 +128,8 @@ class BertramConfig(PreTrainedConfig):
     output_norm: float | int | None = None
     look_alikes: bool = False
     piece_strength: float | int | None = None
-    max_hidden_share: float | int = 1.0
+    agreement_threshold: float | int | None = None
+    agreement_slope: float | int = 12.0
     hidden_token_id: int | None = None
     reliability: list[float] | None = None
     form_vocab_size: int = 2
@@ -199,8 +202,10 @@ class BertramConfig(PreTrainedConfig):
                 "piece_strength must be positive, and needs hidden_token_id and the mode pieces; got "
                 f"{self.piece_strength}, {self.hidden_token_id} and {self.mode!r}."
             )
-        if not 0 < self.max_hidden_share <= 1:
-            raise ValueError(f"max_hidden_share must lie in (0, 1]; got {self.max_hidden_share}.")
+        if self.agreement_threshold is not None and self.piece_strength is None:
+            raise ValueError("agreement_threshold needs piece_strength, whose share it changes; got None.")
+        if self.agreement_slope <= 0:
+            raise ValueError(f"agreement_slope must be positive; got {self.agreement_slope}.")
         if self.hidden_token_id is not None and self.hidden_token_id < 0:
             raise ValueError(f"hidden_token_id must be a token of the vocabulary; got {self.hidden_token_id}.")
         if self.look_alikes and not self.has_context:
@@ -264,7 +269,7 @@ class BertramConfig(PreTrainedConfig):
     @property
     def needs_mean(self) -> bool:
         """Whether the network compares vectors after the vocabulary's mean is subtracted."""
-        return self.output_norm is not None or self.look_alikes
+        return self.output_norm is not None or self.look_alikes or self.reads_pieces
 
     @property
     def context_size(self) -> int:

@@ -280,11 +280,19 @@ class BertramModel(SlimPreTrainedModel):
         if not hidden:
             return word_embeddings, weights
         hidden_embeddings, hidden_weights = self._combine_readings(form_embeddings, hidden[0], num_contexts)
-        share = self.config.max_hidden_share * num_contexts / (num_contexts + self.config.piece_strength)  # (W,)
-        share = share.to(weights.dtype)
+        share = self._share_hidden(form_embeddings, hidden_embeddings, num_contexts).to(weights.dtype)  # (W,)
         shares = share[index_words(num_contexts, len(weights))]  # (C,)
         mixed = torch.lerp(word_embeddings, hidden_embeddings, share[:, None])
         return self.rescale(mixed), torch.lerp(weights, hidden_weights, shares)
+
+    def _share_hidden(self, form_embeddings: Any, hidden_embeddings: Any, num_contexts: Any) -> torch.Tensor:
+        """Returns how much the reading without pieces (W, H) counts beside the other one, for each word (W,)."""
+        share = num_contexts / (num_contexts + self.config.piece_strength)
+        if self.config.agreement_threshold is None:
+            return share
+        pieces_alone, contexts_alone = (part - self.vocabulary_mean for part in (form_embeddings, hidden_embeddings))
+        agreement = nn.functional.cosine_similarity(pieces_alone, contexts_alone, dim=-1)
+        return share * torch.sigmoid(self.config.agreement_slope * (self.config.agreement_threshold - agreement))
 
     def _combine_readings(
         self, form_embeddings: torch.Tensor | None, context_embeddings: torch.Tensor, num_contexts: torch.Tensor

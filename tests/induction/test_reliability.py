@@ -5,7 +5,7 @@ import torch
 
 from bertram_hf import BertramConfig, WordVectors, induce_vectors, report_word
 from bertram_hf.evaluation.reliability import fit_reliability
-from bertram_hf.induction import mean_piece_vectors
+from bertram_hf.induction import ContextDraws, mean_piece_vectors
 from bertram_hf.induction.reliability import NUM_SIGNS, read_signs
 from bertram_hf.injection import InjectionPolicy
 
@@ -75,6 +75,22 @@ def test_vectors_carry_their_reliability(make_pair, make_encoder, bert_tokenizer
     report = report_word("kumquat", vectors, make_encoder("bert"), bert_tokenizer)
     assert report.reliability == vectors.reliability["kumquat"]
     assert f"{report.reliability:.2f}, the cosine that it may have" in str(report)
+
+
+def test_vectors_carry_their_agreement_with_what_the_pieces_say(make_pair, tmp_path):
+    assert induce_vectors(*make_pair("add", max_length=64), CONTEXTS).agreement == {}  # it does not read pieces
+    model, processor = make_pair("pieces", max_length=64)
+    vectors, alone = (induce_vectors(model, processor, each) for each in (CONTEXTS, {word: [] for word in CONTEXTS}))
+    mean = model.get_input_embeddings().weight.detach().mean(dim=0)
+    expected = torch.cosine_similarity(vectors.embeddings - mean, alone.embeddings - mean)
+    assert list(vectors.agreement.values()) == pytest.approx(expected.tolist(), abs=1e-3)
+    assert list(vectors.agreement) == vectors.words
+    assert set(alone.agreement.values()) == {1.0}
+    vectors.save_pretrained(tmp_path)
+    assert WordVectors.from_pretrained(tmp_path).agreement == vectors.agreement
+    assert vectors.select(["qualm"]).agreement == {"qualm": vectors.agreement["qualm"]}
+    draws = ContextDraws(model, processor, CONTEXTS, max_contexts=16)
+    assert draws.induce_words(16).agreement == pytest.approx(vectors.agreement, abs=1e-3)
 
 
 def test_a_policy_leaves_out_what_is_not_reliable(bert_tokenizer):

@@ -235,6 +235,23 @@ def test_auto_leaves_unreliable_vectors_out_and_says_so(make_injector, bert_toke
     assert "below 0.2: 'kumquat'" in caplog.text
 
 
+def test_auto_replaces_words_whose_pieces_mislead(make_injector, bert_tokenizer, tmp_path):
+    model = make_injector()[0].remove()
+    agreement = {"kumquat": 0.2, "quokka": 0.7}
+    vectors = WordVectors([*agreement, "qualm"], torch.randn(3, 32), agreement=agreement)
+    injector = BertramEmbeddingInjector(model, bert_tokenizer, vectors)
+    injector.save_pretrained(tmp_path)
+    for tokenizer in (injector.tokenizer, AutoTokenizer.from_pretrained(tmp_path)):
+        tokens = {word: tokenizer.tokenize(word) for word in vectors}
+        assert len(tokens["kumquat"]) == 1
+        assert all("/" in tokens[word] for word in ("quokka", "qualm"))
+    injector.remove()
+    for mode, number in (("slash", 0), ("replace", 3)):
+        injector = BertramEmbeddingInjector(model, bert_tokenizer, vectors, mode=mode)
+        assert sum(len(injector.tokenizer.tokenize(word)) == 1 for word in vectors) == number
+        injector.remove()
+
+
 def test_mode_is_auto_by_default_and_printing_says_it_with_words_and_packs(make_injector, bert_tokenizer):
     injector = make_injector(head="sequence")[0]
     size = injector.table.embedding_dim

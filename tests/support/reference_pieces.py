@@ -11,8 +11,13 @@ def induce(model, processor, word, contexts):
     if model.config.piece_strength is None or not contexts:
         return rescale(model, shown)
     hidden = [read(model, processor, word, *context, pieces=[model.config.hidden_token_id]) for context in contexts]
-    share = model.config.max_hidden_share * len(contexts) / (len(contexts) + model.config.piece_strength)
     unseen = rescale(model, induce_from_readings(model, hidden, len(contexts)))
+    share = len(contexts) / (len(contexts) + model.config.piece_strength)
+    if model.config.agreement_threshold is not None:
+        mean = model.get_input_embeddings().weight.mean(dim=0)
+        alone = induce(model, processor, word, []) - mean
+        agreement = alone @ (unseen - mean) / alone.norm() / (unseen - mean).norm()
+        share /= 1 + torch.exp(model.config.agreement_slope * (agreement - model.config.agreement_threshold))
     return rescale(model, (1 - share) * rescale(model, shown) + share * unseen)
 
 

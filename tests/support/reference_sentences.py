@@ -12,7 +12,7 @@ def embed_one(encoder, tokenizer, text, vectors=None, mode="replace"):
     for word in text.lower().split():
         pieces = [table[token_id] for token_id in tokenizer.convert_tokens_to_ids(tokenizer.tokenize(word))]
         has_vector = vectors is not None and word in vectors
-        if has_vector and (mode == "replace" or (mode == "auto" and word in vectors.misspellings())):
+        if has_vector and (mode == "replace" or (mode == "auto" and word in vectors.replacing())):
             rows.append(vectors[word])
             pooled.append(True)
             continue

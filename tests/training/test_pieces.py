@@ -66,15 +66,15 @@ def test_how_much_pieces_count_is_set_after_training(tmp_path, encoder_folder):
     misspellings = {"num_words": 30, "max_contexts": 2}
     folder = train(tmp_path, encoder_folder, look_alikes=misspellings)
     stage = (tmp_path / "out" / "stages" / "bertram-pieces" / "model.safetensors").stat().st_mtime_ns
-    fields = ("piece_strength", "max_hidden_share", "hidden_token_id")
+    fields = ("piece_strength", "agreement_threshold", "hidden_token_id")
     model = AutoModel.from_pretrained(folder, encoder=str(encoder_folder))
     unknown = AutoProcessor.from_pretrained(folder).tokenizer.unk_token_id
-    assert [getattr(model.config, name) for name in fields] == [16, 0.25, unknown]
+    assert [getattr(model.config, name) for name in fields] == [8, 0.1, unknown]
     shutil.rmtree(folder)
-    train(tmp_path, encoder_folder, pieces=STAGE | {"piece_strength": None}, look_alikes=misspellings)
+    train(tmp_path, encoder_folder, pieces=STAGE | {"piece_strength": None, "agreement_threshold": None}, look_alikes=misspellings)
     assert (tmp_path / "out" / "stages" / "bertram-pieces" / "model.safetensors").stat().st_mtime_ns == stage
     config = AutoModel.from_pretrained(folder, encoder=str(encoder_folder)).config
-    assert [getattr(config, name) for name in fields] == [None, 1.0, None]
+    assert [getattr(config, name) for name in fields] == [None, None, None]
 
 
 def test_training_in_bfloat16_is_about_the_same(tmp_path, encoder_folder):
