@@ -20,6 +20,7 @@ from .retrieval import Retrieval
 ONSETS = ("b", "br", "d", "dr", "f", "fl", "g", "gr", "k", "kl", "l", "m", "n", "p", "pr", "r", "s", "st", "t", "tr")
 VOWELS, CODAS = ("a", "e", "i", "o", "u"), ("", "", "l", "m", "n", "r", "s", "x")
 MAX_TRIES = 100
+MAX_NAMES = 3  # in a query
 
 
 @dataclass(frozen=True)
@@ -30,15 +31,17 @@ class CodeNameScore:
         contexts: Sentences of each name that its vector comes from.
         known: Mean reciprocal rank with the word itself: what can be reached.
         renamed: The same with the name alone.
+        left_out: The same with neither: what a vector gives that only takes misleading pieces away.
         injected: The same with the name and its vector.
         won_back: Share of the loss that the vectors win back: (injected - renamed) / (known - renamed).
-        won_back_low: Lower end of its 95% confidence interval, by bootstrap over the words.
+        won_back_low: Lower end of its 95% confidence interval, by bootstrap over the queries.
         won_back_high: Upper end.
     """
 
     contexts: int
     known: float
     renamed: float
+    left_out: float
     injected: float
     won_back: float
     won_back_low: float
@@ -78,37 +81,34 @@ def invent_names(words: Sequence[str], taken: Container[str], reader: PieceReade
 
 
 def choose_known_words(
-    retrieval: Retrieval,
-    counts: Mapping[str, int],
-    contexts: Mapping[str, Sequence[str]],
-    *,
-    number: int,
-    seed: int = 0,
-) -> dict[int, str]:
-    """Chooses words that stand in queries, at most one in each, as rare as they can be among those with contexts.
+    retrieval: Retrieval, counts: Mapping[str, int], words: Sequence[str], *, number: int, seed: int = 0
+) -> dict[int, list[str]]:
+    """Chooses queries and the words in them that get names: the three that are rarest in the texts.
 
     Args:
         retrieval: The queries.
         counts: How often words occur.
-        contexts: Words that the encoder has a token for, each with contexts from other texts.
-        number: At most so many words.
-        seed: Seed of the choice among equals.
+        words: Words that may get names.
+        number: At most so many queries are chosen.
+        seed: Seed of that choice.
 
     Returns:
-        For each query that is used, by row, its word.
+        For each query that is chosen, by row, its words.
     """
-    found = retrieval.find_words(list(contexts), ignore_case=True)
-    rarest = {row: min(words, key=lambda word: (counts.get(word, 0), word)) for row, words in enumerate(found) if words}
-    drawn = sorted(set(rarest.values()), key=lambda word: (blake2b(f"{seed} {word}".encode()).digest(), word))
-    kept = set(drawn[:number])
-    return {row: word for row, word in rarest.items() if word in kept}
+    found = retrieval.find_words(words, ignore_case=True)
+    rows = [row for row, own in enumerate(found) if own]
+    rows.sort(key=lambda row: blake2b(f"{seed} {retrieval.pairs[row].query}".encode()).digest())
+    return {
+        row: sorted(found[row], key=lambda word: (counts.get(word, 0), word))[:MAX_NAMES]
+        for row in sorted(rows[:number])
+    }
 
 
 def score_code_names(
     retrieval: Retrieval,
     model: BertramModel,
     processor: BertramProcessor,
-    words: Mapping[int, str],
+    words: Mapping[int, Sequence[str]],
     names: Mapping[str, str],
     contexts: Mapping[str, Sequence[str]],
     *,
@@ -123,7 +123,7 @@ def score_code_names(
         retrieval: The queries and documents.
         model: A BERTRAM model.
         processor: Its processor.
-        words: For each query that is used, by row, the word that is renamed in it.
+        words: For each query that is used, by row, the words that are renamed in it.
         names: The name of each word.
         contexts: For each word sentences that hold it, from other texts.
         mode: How vectors are injected.
@@ -137,10 +137,8 @@ def score_code_names(
     rows = np.array(sorted(words))
     if not len(rows):
         return []
-    queries = [pair.query for pair in retrieval.pairs]
-    for row in rows:
-        queries[row] = replace_word(queries[row], words[row], names[words[row]])
-    used = sorted(set(words.values()))
+    queries = _rename(retrieval, words, names)
+    used = sorted({word for own in words.values() for word in own})
     renamed_contexts = {
         names[word]: [replace_word(text, word, names[word]) for text in contexts[word]] for word in used
     }
@@ -152,23 +150,31 @@ def score_code_names(
         seed=seed,
         show_progress=show_progress,
     )
-    known, hidden = retrieval.plain[rows], retrieval.rank(queries=queries)[rows]
-    groups = np.array([used.index(words[row]) for row in rows])
+    known, renamed = retrieval.plain[rows], retrieval.rank(queries=queries)[rows]
+    left_out = retrieval.rank(queries=_rename(retrieval, words, dict.fromkeys(used, "")))[rows]
     scores = []
     for number in num_contexts:
         found = retrieval.rank(draws.induce_words(number), mode, queries=queries)[rows]
 
         def won_back(items: np.ndarray, found: np.ndarray = found) -> float:
-            return _share(known[items], hidden[items], found[items])
+            return _share(known[items], renamed[items], found[items])
 
-        low, high = bootstrap_interval(len(rows), won_back, groups=groups)
-        scores.append(
-            CodeNameScore(number, known.mean(), hidden.mean(), found.mean(), _share(known, hidden, found), low, high)
-        )
+        means = (float(each.mean()) for each in (known, renamed, left_out, found))
+        interval = bootstrap_interval(len(rows), won_back)
+        scores.append(CodeNameScore(number, *means, _share(known, renamed, found), *interval))
     return scores
 
 
-def _share(known: np.ndarray, hidden: np.ndarray, found: np.ndarray) -> float:
+def _rename(retrieval: Retrieval, words: Mapping[int, Sequence[str]], names: Mapping[str, str]) -> list[str]:
+    """Returns the queries, with some of their words renamed."""
+    queries = [pair.query for pair in retrieval.pairs]
+    for row, own in words.items():
+        for word in own:
+            queries[row] = replace_word(queries[row], word, names[word])
+    return queries
+
+
+def _share(known: np.ndarray, renamed: np.ndarray, found: np.ndarray) -> float:
     """Returns which share of a loss is won back; not a number if nothing was lost."""
-    lost = float((known - hidden).mean())
-    return float((found - hidden).mean()) / lost if lost > 0 else float("nan")
+    lost = float((known - renamed).mean())
+    return float((found - renamed).mean()) / lost if lost > 0 else float("nan")

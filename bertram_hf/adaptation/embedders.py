@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import torch
 
 from ..induction.word_vectors import WordVectors
-from ..utils.models import unit_rows
+from ..utils.models import run_in, unit_rows
 from ..utils.names import Mode
 
 
@@ -25,6 +25,7 @@ class SentenceTransformerEmbedder:
 
     Args:
         model: The model; it stays as it is.
+        dtype: Precision in which it is run; by default its own.
         show_progress: Whether to show progress bars.
 
     Example:
@@ -34,8 +35,8 @@ class SentenceTransformerEmbedder:
         torch.Size([1, 768])
     """
 
-    def __init__(self, model: Any, *, show_progress: bool = True) -> None:
-        self.model, self.show_progress = model, show_progress
+    def __init__(self, model: Any, *, dtype: torch.dtype | None = None, show_progress: bool = True) -> None:
+        self.model, self.dtype, self.show_progress = model, dtype, show_progress
         self._plain: dict[str, torch.Tensor] = {}
 
     def embed(self, texts: Sequence[str], vectors: WordVectors | None = None, mode: Mode = "auto") -> torch.Tensor:
@@ -68,5 +69,7 @@ class SentenceTransformerEmbedder:
         """Returns the embeddings (N, H) of texts by a model."""
         if not texts:
             return torch.empty(0, self.model.get_embedding_dimension())
-        found = model.encode(list(texts), convert_to_tensor=True, show_progress_bar=self.show_progress).float().cpu()
+        with run_in(self.dtype, self.model.device):
+            found = model.encode(list(texts), convert_to_tensor=True, show_progress_bar=self.show_progress)
+        found = found.float().cpu()
         return found if self.model.similarity_fn_name == "dot" else unit_rows(found)

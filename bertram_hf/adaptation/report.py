@@ -21,7 +21,7 @@ LABELS = {True: "Injection helps", False: "Injection does not help", None: "Not 
 NO_CLEAR_EFFECT = "No clear effect"
 TONES = {True: "good", False: "bad", None: "open"}  # classes of the template
 MODES = {
-    "auto": "appends the vector to rare words and replaces misspellings",
+    "auto": "appends the vector to rare words; replaces misspellings and words whose pieces mislead",
     "slash": "appends the vector to the word",
     "replace": "replaces the word by the vector",
 }
@@ -34,6 +34,7 @@ TEXT_COUNTS = {
 }
 GAIN_GROUPS = {
     "ways": "Ways to inject",
+    "by_repetition": "Texts that are searched",
     "by_contexts": "Queries by sentences of their least known word",
     "by_reliability": "Queries by reliability of their least known word",
 }

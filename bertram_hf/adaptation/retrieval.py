@@ -1,6 +1,6 @@
 """Does it help? Queries from a user's own texts must find the rest of their text, with vectors injected and without."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..evaluation.embedding import reciprocal_ranks
+from ..corpus.sentences import split_sentences
+from ..evaluation.embedding import TIE, reciprocal_ranks
 from ..evaluation.statistics import bootstrap_interval
 from ..induction.word_vectors import WordVectors
 from ..injection.word_index import WordIndex
 from ..utils.names import Mode
-from .documents import SearchPair
+from .documents import MIN_DOCUMENT_WORDS, SearchPair
 from .embedders import Embedder
 
 
@@ -51,6 +52,13 @@ class Gain:
         gains = injected - plain
         low, high = bootstrap_interval(len(gains), lambda items: gains[items].mean())
         return cls(name, float(plain.mean()), float(injected.mean()), float(gains.mean()), low, high, len(gains))
+
+    def describe(self) -> str:
+        """Returns the numbers for people."""
+        return (
+            f"mean reciprocal rank {self.plain:.3f} → {self.injected:.3f} ({self.gain:+.3f} "
+            f"[{self.gain_low:+.3f}, {self.gain_high:+.3f}], {self.num_queries:,} queries)"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields, rounded for reading."""
@@ -95,13 +103,60 @@ class Retrieval:
             mode: How they are injected.
             queries: Queries (Q,) in place of the pairs' own.
         """
+        return self._rank({}, vectors, mode, queries)[0]
+
+    def rank_shorter(
+        self, shorter: Mapping[int, str], vectors: WordVectors | None = None, mode: Mode = "auto"
+    ) -> np.ndarray:
+        """Returns what `rank` gives, and the same for shorter documents (2, Q); each text is embedded once.
+
+        Args:
+            shorter: What some queries, by row, must find in place of their documents, among the others as they are.
+            vectors: Vectors that are injected.
+            mode: How they are injected.
+        """
+        return self._rank(shorter, vectors, mode, None)
+
+    def _rank(
+        self, shorter: Mapping[int, str], vectors: WordVectors | None, mode: Mode, queries: Sequence[str] | None
+    ) -> np.ndarray:
         asked = [pair.query for pair in self.pairs] if queries is None else list(queries)
-        embedded = self.embedder.embed([*asked, *(pair.document for pair in self.pairs)], vectors, mode)
-        return reciprocal_ranks(embedded[: len(asked)], embedded[len(asked) :], torch.arange(len(asked))[:, None])
+        texts = [*asked, *(pair.document for pair in self.pairs), *shorter.values()]
+        searching, found, changed = self.embedder.embed(texts, vectors, mode).split([len(asked)] * 2 + [len(shorter)])
+        ranks = np.stack([reciprocal_ranks(searching, found, torch.arange(len(asked))[:, None])] * 2)
+        for row, document in zip(shorter, changed, strict=True):
+            is_nearer = found @ searching[row] > searching[row] @ document + TIE
+            is_nearer[row] = False  # the longer document does not take part
+            ranks[1, row] = 1 / (1 + int(is_nearer.sum()))
+        return ranks
 
     def find_words(self, words: Sequence[str], *, ignore_case: bool) -> list[list[str]]:
         """Returns, for each query, those of the words that stand in it."""
-        index = WordIndex(ignore_case=ignore_case)
-        for row, word in enumerate(words):
-            index.add(word, row)
+        index = _index_words(words, ignore_case)
         return [list(dict.fromkeys(words[found.row] for found in index.find(pair.query))) for pair in self.pairs]
+
+    def leave_out(self, words: Sequence[Sequence[str]], *, ignore_case: bool) -> dict[int, str | None]:
+        """Returns documents without the sentences that hold a word of their query.
+
+        Args:
+            words: For each query words that stand in it.
+            ignore_case: Whether the tokenizer ignores case.
+
+        Returns:
+            By row, where that changes the document; None if less than ten words are left.
+        """
+        shorter: dict[int, str | None] = {}
+        for row, (own, pair) in enumerate(zip(words, self.pairs, strict=True)):
+            index = _index_words(own, ignore_case)
+            if not own or not index.find(pair.document):
+                continue
+            kept = " ".join(text for text in split_sentences(pair.document) if not index.find(text))
+            shorter[row] = kept if len(kept.split()) >= MIN_DOCUMENT_WORDS else None
+        return shorter
+
+
+def _index_words(words: Sequence[str], ignore_case: bool) -> WordIndex:
+    index = WordIndex(ignore_case=ignore_case)
+    for row, word in enumerate(words):
+        index.add(word, row)
+    return index

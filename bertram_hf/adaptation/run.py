@@ -29,9 +29,9 @@ from ..utils.files import write_whole
 from ..utils.models import is_fast_at_bfloat16
 from ..utils.names import Mode
 from ..words.pieces import PieceReader
-from ..words.splitting import normalize_spelling
+from ..words.splitting import normalize_spelling, split_words
 from .checkpoints import find_checkpoint
-from .code_names import choose_known_words, invent_names, score_code_names
+from .code_names import CodeNameScore, choose_known_words, invent_names, score_code_names
 from .documents import SearchPair, SharedText, draw_pairs
 from .inflections import add_forms, choose_leaders
 from .report import write_report
@@ -237,29 +237,32 @@ class AdaptationRun:
             retrieval = Retrieval(self.model.make_embedder(show_progress=self.show_progress), self.pairs)
             verdict = judge(retrieval, self.judged, self.num_judged_contexts, ignore_case=self.lower_case)
         with self._step("judging code names"):
-            contexts = {
-                word: [text for text in texts if not self.shared.holds(text)]
-                for word, texts in self.known_contexts.items()
-                if word.isalpha() and len(word) > 3
-            }
-            contexts = {word: texts for word, texts in contexts.items() if len(texts) >= CODE_NAME_CONTEXTS // 2}
-            words = choose_known_words(
-                retrieval, self.vocabulary.known, contexts, number=NUM_CODE_NAMES, seed=self.seed
-            )
-            taken = {*self.vocabulary.known, *self.vocabulary.rare}
-            names = invent_names(sorted(set(words.values())), taken, PieceReader(self.model.tokenizer), seed=self.seed)
-            words = {row: word for row, word in words.items() if word in names}
-            verdict.code_names = score_code_names(
-                retrieval,
-                self.bertram,
-                self.processor,
-                words,
-                names,
-                contexts,
-                seed=self.seed,
-                show_progress=self.show_progress,
-            )
+            verdict.code_names = self._judge_code_names(retrieval)
         return verdict
+
+    def _judge_code_names(self, retrieval: Retrieval) -> list[CodeNameScore]:
+        """Renames known words that have sentences enough outside the judged documents."""
+        in_queries = {word for pair in self.pairs for word in split_words(pair.query.lower())}
+        contexts = {
+            word: [text for text in texts if not self.shared.holds(text)]
+            for word, texts in self.known_contexts.items()
+            if word in in_queries and word.isalpha() and len(word) > 3
+        }
+        reader, known = PieceReader(self.model.tokenizer), self.vocabulary.known
+        candidates = [word for word, texts in contexts.items() if len(texts) >= CODE_NAME_CONTEXTS // 2]
+        words = choose_known_words(retrieval, known, candidates, number=NUM_CODE_NAMES, seed=self.seed)
+        chosen = sorted({word for own in words.values() for word in own})
+        names = invent_names(chosen, {*known, *self.vocabulary.rare}, reader, seed=self.seed)
+        return score_code_names(
+            retrieval,
+            self.bertram,
+            self.processor,
+            {row: named for row, own in words.items() if (named := [word for word in own if word in names])},
+            names,
+            contexts,
+            seed=self.seed,
+            show_progress=self.show_progress,
+        )
 
     def save(self, verdict: Verdict) -> Adaptation:
         """Saves the model with what the verdict allows, and the report."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from huggingface_hub.errors import HFValidationError
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import cached_file
@@ -14,6 +15,7 @@ from ..induction.word_vectors import WordVectors
 from ..injection.injector import BertramEmbeddingInjector
 from ..utils.files import refuse_missing_folder
 from ..utils.imports import needs_extra
+from ..utils.models import is_fast_at_bfloat16
 from ..utils.names import Mode
 from .embedders import Embedder, SentenceTransformerEmbedder
 
@@ -64,10 +66,13 @@ class UserModel:
         return cls(name, model[0].model, model[0].tokenizer, model)
 
     def make_embedder(self, *, show_progress: bool = True) -> Embedder:
-        """Returns what embeds texts as the model's users do."""
+        """Returns what embeds texts as the model's users do, in half precision where the device is fast at it."""
+        dtype = torch.bfloat16 if is_fast_at_bfloat16(self.encoder.device) else None
         if self.sentence_transformer is not None:
-            return SentenceTransformerEmbedder(self.sentence_transformer, show_progress=show_progress)
-        return SentenceEmbedder(self.encoder, self.tokenizer, max_length=MAX_LENGTH, show_progress=show_progress)
+            return SentenceTransformerEmbedder(self.sentence_transformer, dtype=dtype, show_progress=show_progress)
+        return SentenceEmbedder(
+            self.encoder, self.tokenizer, max_length=MAX_LENGTH, dtype=dtype, show_progress=show_progress
+        )
 
     def save(self, vectors: WordVectors, mode: Mode, folder: Path) -> None:
         """Saves the model with vectors injected, to be loaded as the model itself is; as it is if there are none."""

@@ -43,6 +43,8 @@ class Verdict:
         way: The way that was chosen; None for no injection.
         tried: The gain of each way that was tried, on queries with an injected word; the first is the default.
         final: The gain of the chosen way, on queries that had no part in the choice.
+        unrepeated: The same where a query's document is read without the sentences that repeat its injected words: a
+            word that stands in both is found by its letters.
         by_contexts: Gains of the default way by the number of sentences of a query's least known word.
         by_reliability: The same by the reliability of its vector.
         code_names: What vectors of invented names bring back.
@@ -53,10 +55,27 @@ class Verdict:
     way: Way | None
     tried: list[Gain] = field(default_factory=list)
     final: Gain | None = None
+    unrepeated: Gain | None = None
     by_contexts: list[Gain] = field(default_factory=list)
     by_reliability: list[Gain] = field(default_factory=list)
     code_names: list[CodeNameScore] = field(default_factory=list)
     num_documents: int = 0
+
+    @property
+    def decisive(self) -> Gain | None:
+        """The gain that the verdict stands on."""
+        return self.unrepeated if self.helps and self.final and self.final.gain_low <= 0 else self.final
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether one of the two gains is below zero."""
+        return any(gain is not None and gain.gain_high < 0 for gain in (self.final, self.unrepeated))
+
+    @property
+    def is_gain(self) -> bool:
+        """Whether one of the two gains is above zero, and neither below."""
+        is_above = any(gain is not None and gain.gain_low > 0 for gain in (self.final, self.unrepeated))
+        return is_above and not self.is_loss
 
     @property
     def way_name(self) -> str:
@@ -66,21 +85,21 @@ class Verdict:
     @property
     def headline(self) -> str:
         """One sentence for people."""
-        if self.final is None:
+        if self.final is None or self.decisive is None:
             return (
                 "Not judged: too few texts have a title or first sentence with an injected word "
                 f"(at least {MIN_QUERIES} are needed)."
             )
-        gain = self.final
-        numbers = (
-            f"mean reciprocal rank {gain.plain:.3f} → {gain.injected:.3f} ({gain.gain:+.3f} "
-            f"[{gain.gain_low:+.3f}, {gain.gain_high:+.3f}], {gain.num_queries:,} queries)"
-        )
+        if self.helps and self.decisive is self.final:
+            return f"It helps: queries with an injected word find their text better, {self.final.describe()}."
         if self.helps:
-            return f"It helps: queries with an injected word find their text better, {numbers}."
+            return (
+                "It helps where a text does not repeat the injected word of its query: "
+                f"{self.decisive.describe()}. Where it does, there is no clear effect: {self.final.describe()}."
+            )
         if self.way is None:
-            return f"It does not help on these texts, so nothing is injected: {numbers}."
-        return f"No clear effect on these texts: {numbers}."
+            return f"It does not help on these texts, so nothing is injected: {self.final.describe()}."
+        return f"No clear effect on these texts: {self.final.describe()}."
 
     def to_dict(self) -> dict[str, Any]:
         """Returns what a report shows."""
@@ -93,8 +112,16 @@ class Verdict:
                 "metric": "MRR",
                 "num_documents": self.num_documents,
                 "num_queries": self.tried[0].num_queries if self.tried else 0,
-                "final": self.final and self.final.to_dict(),
+                "final": self.decisive and self.decisive.to_dict(),
                 "ways": ways,
+                "by_repetition": [
+                    gain.to_dict() | {"name": name}
+                    for name, gain in (
+                        ("texts as they are", self.final),
+                        ("without the sentences that repeat the word", self.unrepeated),
+                    )
+                    if gain is not None
+                ],
                 "by_contexts": [gain.to_dict() for gain in self.by_contexts],
                 "by_reliability": [gain.to_dict() for gain in self.by_reliability],
             },
@@ -132,7 +159,8 @@ def judge(
 ) -> Verdict:
     """Decides whether and how vectors are injected.
 
-    The default way is judged on all queries that hold an injected word. If its gain is not above zero, other ways are
+    Queries that hold an injected word search their documents as they are, and without the sentences that repeat such a
+    word. The default way is taken if one of the two gains is above zero and neither is below. If not, other ways are
     tried: one is chosen on every other query, and judged on those between. A way that does harm is never chosen.
 
     Args:
@@ -147,25 +175,45 @@ def judge(
     verdict = Verdict(None, ways[0], num_documents=len(retrieval.pairs))
     if len(rows) < MIN_QUERIES:
         return verdict
-    plain = retrieval.plain[rows]
-    ranks = {ways[0].name: retrieval.rank(vectors, ways[0].mode)[rows]}
-    verdict.tried = [Gain.between(ways[0].name, plain, ranks[ways[0].name])]
+    shorter = retrieval.leave_out(found, ignore_case=ignore_case)
+    documents = {row: text for row, text in shorter.items() if text is not None}
+    can_search = np.array([shorter.get(row, "") is not None for row in rows])  # without the sentences
+    everything = np.arange(len(rows))
+
+    def rank(given: WordVectors | None, mode: Mode) -> np.ndarray:
+        """Returns reciprocal ranks (2, Q): documents as they are, and without sentences; not a number if none is
+        left."""
+        ranks = retrieval.rank_shorter(documents, given, mode)[:, rows]
+        ranks[1, ~can_search] = np.nan
+        return ranks
+
+    def compare(way: Way, items: np.ndarray) -> tuple[Gain, Gain | None]:
+        """Returns a way's gains on some of the queries, by their places in `rows`."""
+        searched = items[can_search[items]]
+        return (
+            Gain.between(way.name, plain[0, items], ranks[way.name][0, items]),
+            Gain.between(way.name, plain[1, searched], ranks[way.name][1, searched]) if len(searched) else None,
+        )
+
+    plain = rank(None, "auto")
+    ranks = {ways[0].name: rank(vectors, ways[0].mode)}
     verdict.by_contexts, verdict.by_reliability = divide_gains(
-        plain, ranks[ways[0].name], [found[row] for row in rows], vectors, num_contexts
+        plain[0], ranks[ways[0].name][0], [found[row] for row in rows], vectors, num_contexts
     )
-    verdict.final = verdict.tried[0]
-    if verdict.final.gain_low > 0:
+    verdict.final, verdict.unrepeated = compare(ways[0], everything)
+    verdict.tried = [verdict.final]
+    if verdict.is_gain:
         verdict.helps = True
         return verdict
     for way in ways[1:]:
-        ranks[way.name] = retrieval.rank(way.choose(vectors), way.mode)[rows]
-        verdict.tried.append(Gain.between(way.name, plain, ranks[way.name]))
-    choosing, judging = np.arange(0, len(rows), 2), np.arange(1, len(rows), 2)
-    best = max(ways, key=lambda way: (ranks[way.name] - plain)[choosing].mean())
-    verdict.final = Gain.between(best.name, plain[judging], ranks[best.name][judging])
-    is_harmful = verdict.final.gain_high < 0 or (ranks[best.name] - plain).mean() < 0
+        ranks[way.name] = rank(way.choose(vectors), way.mode)
+        verdict.tried.append(compare(way, everything)[0])
+    choosing, judging = everything[::2], everything[1::2]
+    best = max(ways, key=lambda way: np.nanmean((ranks[way.name] - plain)[:, choosing]))
+    verdict.final, verdict.unrepeated = compare(best, judging)
+    is_harmful = not verdict.is_gain and (verdict.is_loss or (ranks[best.name][0] - plain[0]).mean() < 0)
     verdict.way = None if is_harmful else best
-    verdict.helps = False if is_harmful else (True if verdict.final.gain_low > 0 else None)
+    verdict.helps = False if is_harmful else verdict.is_gain or None
     return verdict
 
 

@@ -9,7 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..induction.batching import CPU_TOKENS_PER_BATCH, GPU_TOKENS_PER_BATCH, length_sorted_batches
 from ..induction.word_vectors import WordVectors
 from ..injection.injector import BertramEmbeddingInjector
-from ..utils.models import in_eval_mode, longest_input, mean_over_tokens, unit_rows
+from ..utils.models import in_eval_mode, longest_input, mean_over_tokens, run_in, unit_rows
 from ..utils.names import Mode
 from ..utils.progress import progress_bar
 
@@ -48,6 +48,7 @@ class SentenceEmbedder:
         tokenizer: Its tokenizer.
         max_length: A text is cut after so many tokens; by default only where the encoder ends.
         max_tokens_per_batch: Limit of padded tokens; by default what suits the device.
+        dtype: Precision in which the encoder is run; by default its own.
         show_progress: Whether a run of more than a few seconds shows a progress bar.
 
     Example:
@@ -66,11 +67,12 @@ class SentenceEmbedder:
         *,
         max_length: int | None = None,
         max_tokens_per_batch: int | None = None,
+        dtype: torch.dtype | None = None,
         show_progress: bool = True,
     ) -> None:
         if max_tokens_per_batch is None:
             max_tokens_per_batch = CPU_TOKENS_PER_BATCH if encoder.device.type == "cpu" else GPU_TOKENS_PER_BATCH
-        self.encoder, self.tokenizer = encoder, tokenizer
+        self.encoder, self.tokenizer, self.dtype = encoder, tokenizer, dtype
         self.max_length = min(filter(None, (max_length, longest_input(encoder))), default=None)
         self.max_tokens_per_batch, self.show_progress = max_tokens_per_batch, show_progress
         self._plain: dict[str, torch.Tensor] = {}  # the embeddings (H,) of texts without an injected word
@@ -121,7 +123,7 @@ class SentenceEmbedder:
         progress = progress_bar(
             total=len(texts), desc="Embedding texts", unit="text", show_progress=self.show_progress and len(texts) > 0
         )
-        with progress, in_eval_mode(self.encoder):
+        with progress, in_eval_mode(self.encoder), run_in(self.dtype, self.encoder.device):
             for batch in length_sorted_batches([len(ids) for ids in rows], self.max_tokens_per_batch):
                 # To the right: BERT counts positions from the left edge, padding included.
                 padded = self.tokenizer.pad(

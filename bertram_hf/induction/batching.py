@@ -11,8 +11,8 @@ from ..processing_bertram import WORD_NOT_FOUND, BertramProcessor, pad_rows
 from ..processing_context import Parts
 from ..tokenization_form import NO_UNIT
 
-# How many contexts are tokenised and sorted by length at a time.
-CONTEXTS_PER_WINDOW = 8192
+# How many contexts are tokenised and sorted by length at a time: their readings, 50 kB each, are in memory together.
+CONTEXTS_PER_WINDOW = 4096
 # Padded tokens per batch if the caller does not say: small batches stay in a processor's cache, a GPU wants large ones.
 CPU_TOKENS_PER_BATCH = 1024
 GPU_TOKENS_PER_BATCH = 32768

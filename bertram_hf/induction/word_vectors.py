@@ -333,7 +333,12 @@ def read_metadata(path: Path) -> dict[str, Any]:
             f"{path} must have the format {FORMAT}; got {metadata.get('format')!r}. Save the vectors again, or install "
             "the version of bertram_hf that wrote them."
         )
-    metadata = {"look_alikes": {}, "encoder": None, "reliability": {}, "agreement": {}} | metadata  # which were added later
+    metadata = {
+        "look_alikes": {},
+        "encoder": None,
+        "reliability": {},
+        "agreement": {},
+    } | metadata  # which were added later
     checks: dict[str, Callable[[Any], bool]] = {
         "words": lambda value: _is_list(value, str),
         "num_weights": lambda value: _is_list(value, int),

@@ -1,7 +1,7 @@
 """Small helpers for models and their tensors."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -45,6 +45,11 @@ def mean_over_tokens(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """
     weights = mask.to(states.dtype)
     return torch.einsum("nt,nth->nh", weights, states) / weights.sum(dim=1, keepdim=True)
+
+
+def run_in(dtype: torch.dtype | None, device: torch.device) -> AbstractContextManager[Any]:
+    """Returns a context in which models are run in a lower precision, in their own if `dtype` is None."""
+    return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
 
 
 def is_fast_at_bfloat16(device: torch.device) -> bool:

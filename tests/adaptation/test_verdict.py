@@ -5,7 +5,7 @@ import torch
 from bertram_hf import WordVectors
 from bertram_hf.adaptation.documents import SearchPair
 from bertram_hf.adaptation.retrieval import Gain, Retrieval
-from bertram_hf.adaptation.verdict import MIN_QUERIES, judge, list_ways
+from bertram_hf.adaptation.verdict import MIN_QUERIES, Verdict, judge, list_ways
 from bertram_hf.evaluation.embedding import reciprocal_ranks
 
 WORDS = ["kumquat", "quokka"]
@@ -62,6 +62,21 @@ def test_another_way_is_chosen_on_one_half_and_judged_on_the_other():
     assert verdict.way.mode == "replace"
     assert verdict.final.num_queries == 60
     assert len(verdict.tried) == len(list_ways(make_vectors(), {}))
+
+
+def test_a_gain_where_texts_do_not_repeat_the_word_is_a_gain_unless_there_is_harm_elsewhere():
+    up, down = Gain("x", 0.1, 0.2, 0.1, 0.05, 0.15, 99), Gain("x", 0.2, 0.1, -0.1, -0.15, -0.05, 99)
+    even = Gain("x", 0.2, 0.2, 0.0, -0.1, 0.1, 99)
+    way = list_ways(make_vectors(), {})[0]
+    for final, unrepeated, is_gain in ((even, up, True), (up, None, True), (down, up, False), (up, down, False)):
+        verdict = Verdict(is_gain, way, final=final, unrepeated=unrepeated)
+        assert verdict.is_gain == is_gain
+        assert verdict.headline.startswith("It helps") == is_gain
+    verdict = Verdict(True, way, final=even, unrepeated=up)
+    assert verdict.decisive is up
+    assert verdict.headline.startswith("It helps where a text does not repeat the injected word of its query: mean")
+    rows = verdict.to_dict()["retrieval"]["by_repetition"]
+    assert [row["gain"] for row in rows] == [0.0, 0.1]
 
 
 def test_nothing_is_injected_where_every_way_does_harm():

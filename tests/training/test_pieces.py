@@ -71,7 +71,12 @@ def test_how_much_pieces_count_is_set_after_training(tmp_path, encoder_folder):
     unknown = AutoProcessor.from_pretrained(folder).tokenizer.unk_token_id
     assert [getattr(model.config, name) for name in fields] == [8, 0.1, unknown]
     shutil.rmtree(folder)
-    train(tmp_path, encoder_folder, pieces=STAGE | {"piece_strength": None, "agreement_threshold": None}, look_alikes=misspellings)
+    train(
+        tmp_path,
+        encoder_folder,
+        pieces=STAGE | {"piece_strength": None, "agreement_threshold": None},
+        look_alikes=misspellings,
+    )
     assert (tmp_path / "out" / "stages" / "bertram-pieces" / "model.safetensors").stat().st_mtime_ns == stage
     config = AutoModel.from_pretrained(folder, encoder=str(encoder_folder)).config
     assert [getattr(config, name) for name in fields] == [None, None, None]
