@@ -132,7 +132,7 @@ class OneTokenObjective:
         """Returns (W, T, hidden) for the embeddings and each layer but the last, which is not run if that can be
         avoided. All inputs have one length, so there is no padding."""
         encoder = self.encoder
-        if not can_read_packed(encoder):
+        if not can_read_packed(encoder) or encoder.config.model_type == "mpnet":  # whose layers want a bias
             mask = torch.ones(inputs_embeds.shape[:2], dtype=torch.long, device=inputs_embeds.device)
             outputs = encoder(inputs_embeds=inputs_embeds, attention_mask=mask, output_hidden_states=True)
             return outputs.hidden_states[:-1]

@@ -19,7 +19,7 @@ MAX_WORDS_SHOWN = 10
 WHERE_VECTORS_STAND = {
     "replace": "replace the word",
     "slash": "follow the word and a slash",
-    "auto": "follow the word and a slash; replace misspellings",
+    "auto": "follow the word and a slash; replace misspellings and words whose pieces mislead",
 }
 SOURCES = {"form": "their spelling", "context": "a few contexts", "pieces": "their word pieces and contexts"}
 

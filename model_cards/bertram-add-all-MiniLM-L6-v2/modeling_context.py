@@ -10,8 +10,8 @@ from torch import nn
 from torch.compiler import is_compiling
 from transformers import PreTrainedConfig, PreTrainedModel
 
-# Encoders whose layers are BERT's to the letter.
-BERT_LAYERED_TYPES = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
+# Encoders whose layers are BERT's to the letter; MPNet's have other names, and a bias by distance.
+BERT_LAYERED_TYPES = ("bert", "roberta", "xlm-roberta", "camembert", "electra", "mpnet")
 MAX_SHORT_TOKENS = 64
 EPSILON = 1e-12
 
@@ -166,31 +166,61 @@ def read_packed(
         padded = states.new_zeros(num_contexts * num_tokens, states.shape[-1]).index_copy(0, kept, states)
         return padded.unflatten(0, (num_contexts, num_tokens))  # (C, T, hidden)
 
-    def attend(attention: nn.Module, queries: torch.Tensor) -> torch.Tensor:
+    def attend(parts: AttentionParts, queries: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         query, key, value = (
-            states.unflatten(-1, (attention.num_attention_heads, -1)).transpose(1, 2)  # (C, heads, T, head)
-            for states in (queries, unpack(attention.key(packed)), unpack(attention.value(packed)))
+            states.unflatten(-1, (parts.num_heads, -1)).transpose(1, 2)  # (C, heads, T, head)
+            for states in (queries, unpack(parts.key(packed)), unpack(parts.value(packed)))
         )
-        attended = attend_to_tokens(query, key, value, is_token)
+        attended = attend_to_tokens(query, key, value, is_token, bias)
         return attended.transpose(1, 2).flatten(2).flatten(0, 1)  # (C * queries, hidden)
 
-    def finish(layer: nn.Module, attended: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
-        attention_output = layer.attention.output(attended, residual)
-        return layer.output(layer.intermediate(attention_output), attention_output)
+    def finish(layer: nn.Module, attended: torch.Tensor) -> torch.Tensor:
+        return layer.output(layer.intermediate(attended), attended)
 
+    bias: torch.Tensor | None = None  # (1, heads, T, T)
+    if hasattr(encoder.encoder, "compute_position_bias"):  # MPNet
+        bias = encoder.encoder.compute_position_bias(hidden_states[:1])
     *layers, last_layer = encoder.encoder.layer
     states_read: list[torch.Tensor] = []
     for layer in layers:
-        attention = layer.attention.self
-        packed = finish(layer, attend(attention, unpack(attention.query(packed)))[kept], packed)
+        parts = AttentionParts(layer.attention)
+        attended = attend(parts, unpack(parts.query(packed)), bias)[kept]
+        packed = finish(layer, parts.finish(attended, packed))
         states_read.append(packed[read])
-    attention, residual = last_layer.attention.self, packed[read]
-    attended = attend(attention, attention.query(residual)).view_as(residual)
-    return [*states_read, finish(last_layer, attended, residual)]
+    parts, residual = AttentionParts(last_layer.attention), packed[read]
+    if bias is not None:
+        bias = bias[0][:, positions].transpose(0, 1)  # (C, heads, P, T)
+    attended = attend(parts, parts.query(residual), bias).view_as(residual)
+    return [*states_read, finish(last_layer, parts.finish(attended, residual))]
+
+
+class AttentionParts:
+    """The parts of a layer's attention, whatever an encoder calls them.
+
+    Args:
+        attention: The attention of a layer of BERT or MPNet.
+    """
+
+    def __init__(self, attention: nn.Module) -> None:
+        self.attention, self.is_mpnet = attention, hasattr(attention, "attn")
+        inner = attention.attn if self.is_mpnet else attention.self
+        names = ("q", "k", "v") if self.is_mpnet else ("query", "key", "value")
+        self.query, self.key, self.value = (getattr(inner, name) for name in names)
+        self.num_heads = inner.num_attention_heads
+
+    def finish(self, attended: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+        """Returns the output of the attention (..., hidden)."""
+        if self.is_mpnet:
+            return self.attention.LayerNorm(self.attention.attn.o(attended) + residual)
+        return self.attention.output(attended, residual)
 
 
 def attend_to_tokens(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, is_token: torch.Tensor
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    is_token: torch.Tensor,
+    bias: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Returns what PyTorch's attention gives; on short texts, PyTorch's kernel for processors makes little of bfloat16.
 
@@ -199,14 +229,17 @@ def attend_to_tokens(
         key: (C, heads, T, head).
         value: (C, heads, T, head).
         is_token: (C, T), false for padding.
+        bias: (1 or C, heads, queries, T), added to the scores.
 
     Returns:
         (C, heads, queries, head).
     """
     is_token = is_token[:, None, None]
     if query.dtype != torch.bfloat16 or query.device.type != "cpu" or key.shape[2] > MAX_SHORT_TOKENS:
-        return nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=is_token)
+        mask = is_token if bias is None else bias.to(query.dtype).masked_fill(~is_token, -torch.inf)
+        return nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
     scores = torch.matmul(query * query.shape[-1] ** -0.5, key.transpose(-1, -2)).float()
+    scores = scores if bias is None else scores + bias
     weights = scores.masked_fill_(~is_token, -torch.inf).softmax(dim=-1)  # softmax in bfloat16 is slow
     return torch.matmul(weights.to(value.dtype), value)
 
