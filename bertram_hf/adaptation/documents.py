@@ -1,7 +1,7 @@
 """Documents with a query each, drawn from a user's own texts."""
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from tempfile import TemporaryDirectory
@@ -11,6 +11,7 @@ import numpy as np
 from ..corpus.inputs import Source
 from ..corpus.sentences import BLANK_LINE, split_sentences
 from ..corpus.settings import CorpusSettings
+from ..injection.word_index import WordIndex
 from ..words.splitting import split_words
 
 MIN_QUERY_WORDS, MAX_QUERY_WORDS = 2, 60
@@ -28,16 +29,66 @@ class SearchPair:
     document: str
 
 
-def read_documents(source: Source, settings: CorpusSettings) -> Iterator[tuple[str | None, str]]:
-    """Yields the title, if there is one, and the text of each document: a row, or a line or paragraph of a file."""
+def read_documents(
+    source: Source, *, text_column: str = "text", title_column: str | None = None
+) -> Iterator[tuple[str | None, str]]:
+    """Yields the title, if there is one, and the text of each document: a row, or a line or paragraph of a file.
+
+    Args:
+        source: Files, as `list_slices` lists them, or a dataset.
+        text_column: For rows: the column that holds the text.
+        title_column: For rows: the column that holds the title, if any does.
+    """
     from ..corpus.readers import make_reader  # needs the extra `corpus`
 
-    for read in make_reader(source, settings, "documents").run():
-        if read.metadata.get("is_row"):
-            yield read.metadata.get("title"), read.text
-            continue
-        parts = read.text.split("\n") if read.metadata["unit"] == "line" else BLANK_LINE.split(read.text)
-        yield from ((None, part) for part in parts if part.strip())
+    with TemporaryDirectory() as folder:
+        settings = CorpusSettings(
+            work=folder,
+            lower_case=True,
+            unit="auto",
+            text_column=text_column,
+            min_count=1,
+            max_words=None,
+            max_contexts=1,
+            min_sentence_words=1,
+            max_sentence_words=1,
+            seed=0,
+            num_parts=1,
+            title_column=title_column,
+        )
+        for read in make_reader(source, settings, "documents").run():
+            if read.metadata.get("is_row"):
+                yield read.metadata.get("title"), read.text
+                continue
+            parts = read.text.split("\n") if read.metadata["unit"] == "line" else BLANK_LINE.split(read.text)
+            yield from ((None, part) for part in parts if part.strip())
+
+
+def count_touched(
+    documents: Iterable[tuple[str | None, str]], words: Sequence[str], *, ignore_case: bool
+) -> tuple[int, int]:
+    """Returns how many documents there are, and in how many of them one of the words stands.
+
+    Args:
+        documents: Titles, if there are any, and texts.
+        words: The words.
+        ignore_case: Whether case makes no difference.
+
+    Example:
+        >>> count_touched([("The kumquat", "A fruit."), (None, "A tree.")], ["kumquat"], ignore_case=True)
+        (2, 1)
+    """
+    index = index_words(words, ignore_case=ignore_case)
+    is_touched = [any(index.find(part) for part in document if part) for document in documents]
+    return len(is_touched), sum(is_touched)
+
+
+def index_words(words: Sequence[str], *, ignore_case: bool) -> WordIndex:
+    """Returns an index that finds words in texts, each by its place."""
+    index = WordIndex(ignore_case=ignore_case)
+    for row, word in enumerate(words):
+        index.add(word, row)
+    return index
 
 
 def draw_pairs(
@@ -55,34 +106,19 @@ def draw_pairs(
         seed: Another seed draws others.
     """
     heap: list[tuple[int, SearchPair]] = []  # those with the smallest keys; the largest key on top
-    with TemporaryDirectory() as folder:
-        settings = CorpusSettings(
-            work=folder,
-            lower_case=True,
-            unit="auto",
-            text_column=text_column,
-            min_count=1,
-            max_words=None,
-            max_contexts=1,
-            min_sentence_words=1,
-            max_sentence_words=1,
-            seed=seed,
-            num_parts=1,
-            title_column=title_column,
-        )
-        keys: set[int] = set()
-        for title, text in read_documents(source, settings):
-            pair = _make_pair(title, text)
-            if pair is None:
-                continue
-            key = -_hash_text(f"{seed} {pair.query} {pair.document}")
-            if key in keys or (len(heap) == number and key <= heap[0][0]):
-                continue
-            keys.add(key)
-            if len(heap) == number:
-                keys.remove(heapq.heapreplace(heap, (key, pair))[0])
-            else:
-                heapq.heappush(heap, (key, pair))
+    keys: set[int] = set()
+    for title, text in read_documents(source, text_column=text_column, title_column=title_column):
+        pair = _make_pair(title, text)
+        if pair is None:
+            continue
+        key = -_hash_text(f"{seed} {pair.query} {pair.document}")
+        if key in keys or (len(heap) == number and key <= heap[0][0]):
+            continue
+        keys.add(key)
+        if len(heap) == number:
+            keys.remove(heapq.heapreplace(heap, (key, pair))[0])
+        else:
+            heapq.heappush(heap, (key, pair))
     return [pair for _, pair in sorted(heap, key=lambda entry: -entry[0])]
 
 

@@ -12,9 +12,8 @@ from ..corpus.sentences import split_sentences
 from ..evaluation.embedding import TIE, reciprocal_ranks
 from ..evaluation.statistics import bootstrap_interval
 from ..induction.word_vectors import WordVectors
-from ..injection.word_index import WordIndex
 from ..utils.names import Mode
-from .documents import MIN_DOCUMENT_WORDS, SearchPair
+from .documents import MIN_DOCUMENT_WORDS, SearchPair, index_words
 from .embedders import Embedder
 
 
@@ -132,7 +131,7 @@ class Retrieval:
 
     def find_words(self, words: Sequence[str], *, ignore_case: bool) -> list[list[str]]:
         """Returns, for each query, those of the words that stand in it."""
-        index = _index_words(words, ignore_case)
+        index = index_words(words, ignore_case=ignore_case)
         return [list(dict.fromkeys(words[found.row] for found in index.find(pair.query))) for pair in self.pairs]
 
     def leave_out(self, words: Sequence[Sequence[str]], *, ignore_case: bool) -> dict[int, str | None]:
@@ -147,16 +146,9 @@ class Retrieval:
         """
         shorter: dict[int, str | None] = {}
         for row, (own, pair) in enumerate(zip(words, self.pairs, strict=True)):
-            index = _index_words(own, ignore_case)
+            index = index_words(own, ignore_case=ignore_case)
             if not own or not index.find(pair.document):
                 continue
             kept = " ".join(text for text in split_sentences(pair.document) if not index.find(text))
             shorter[row] = kept if len(kept.split()) >= MIN_DOCUMENT_WORDS else None
         return shorter
-
-
-def _index_words(words: Sequence[str], ignore_case: bool) -> WordIndex:
-    index = WordIndex(ignore_case=ignore_case)
-    for row, word in enumerate(words):
-        index.add(word, row)
-    return index

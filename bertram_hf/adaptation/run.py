@@ -3,9 +3,10 @@
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,7 +33,7 @@ from ..words.pieces import PieceReader
 from ..words.splitting import normalize_spelling, split_words
 from .checkpoints import find_checkpoint
 from .code_names import CodeNameScore, choose_known_words, invent_names, score_code_names
-from .documents import SearchPair, SharedText, draw_pairs
+from .documents import SearchPair, SharedText, count_touched, draw_pairs, read_documents
 from .inflections import add_forms, choose_leaders
 from .report import write_report
 from .retrieval import Retrieval
@@ -97,6 +98,7 @@ class AdaptationRun:
         self.vocabulary: Vocabulary
         self.contexts: dict[str, list[str]]
         self.known_contexts: dict[str, list[str]]
+        self.read_again: Callable[[], Iterator[tuple[str | None, str]]]  # the texts
         self.pairs: list[SearchPair]
         self.shared: SharedText
         self.leaders: dict[str, str]
@@ -193,9 +195,9 @@ class AdaptationRun:
         """Draws the texts by which vectors are judged."""
         with self._step("drawing documents"):
             source = texts if isinstance(texts, Dataset | IterableDataset) else list_slices(texts)
-            self.pairs = draw_pairs(
-                source, number=number, text_column=text_column, title_column=title_column, seed=self.seed
-            )
+            columns = {"text_column": text_column, "title_column": title_column}
+            self.read_again = partial(read_documents, source, **columns)
+            self.pairs = draw_pairs(source, number=number, seed=self.seed, **columns)
             self.shared = SharedText([f"{pair.query} {pair.document}" for pair in self.pairs])
 
     def induce(self, max_contexts: int, *, share_inflections: bool = True) -> None:
@@ -282,15 +284,17 @@ class AdaptationRun:
             unreliable = chosen.unreliable(MIN_RELIABILITY)
             reasons |= {word: f"its vector is unreliable ({chosen.reliability[word]:.2f})" for word in unreliable}
             chosen = chosen.select([word for word in chosen if word not in unreliable])
+        num_texts, num_touched = count_touched(self.read_again(), chosen.words, ignore_case=self.lower_case)
         return {
             "model": self.model.name,
             "checkpoint": Path(self.checkpoint).name,
             "output": self.output.name,
             "texts": {
-                "num_texts": self.summary.num_documents,
+                "num_texts": num_texts,
                 "num_different_words": self.summary.num_different_words,
                 "num_rare_words": self.vocabulary.num_rare,
                 "num_injected_words": len(chosen),
+                "num_touched_texts": num_touched,
             },
             "verdict": verdict.to_dict(),
             "words": describe_words(

@@ -131,21 +131,23 @@ class Verdict:
 
 def list_ways(vectors: WordVectors, num_contexts: Mapping[str, int]) -> list[Way]:
     """Returns the ways to inject vectors, the default first, then those that inject less or otherwise."""
-    reliable = float(np.median(list(vectors.reliability.values()))) if vectors.reliability else 0.0
     misspellings = vectors.misspellings()
 
     def keep_known(given: WordVectors) -> WordVectors:
         kept = [word for word in given if num_contexts.get(word, 0) >= MIN_CONTEXTS or word in misspellings]
         return given.select(kept)
 
-    def keep_reliable(given: WordVectors) -> WordVectors:
-        return given.select([word for word in given if given.reliability.get(word, 1.0) >= reliable])
+    def keep_replacing(given: WordVectors) -> WordVectors:
+        replacing = given.replacing()
+        return given.select([word for word in given if word in replacing])
 
-    everything: Callable[[WordVectors], WordVectors] = lambda given: given  # noqa: E731
+    def everything(given: WordVectors) -> WordVectors:
+        return given
+
     return [
-        Way("vector beside the word", "auto", everything),
+        Way("vector beside the word, and in place of it where the pieces mislead", "auto", everything),
         Way(f"the same, words with {MIN_CONTEXTS} sentences or more", "auto", keep_known),
-        Way("the same, the more reliable half of the vectors", "auto", keep_reliable),
+        Way("the same, only words whose pieces mislead", "auto", keep_replacing),
         Way("vector in place of the word", "replace", everything),
     ]
 

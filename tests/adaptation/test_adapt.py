@@ -63,6 +63,9 @@ def test_a_sentence_transformer_learns_the_words_of_texts(folders):
     if adapted.verdict.way is not None:
         assert set(RARE) <= set(adapted.vectors.words)
         assert (model.encode([touched]) != plain.encode([touched])).any()
+    counts = adapted.report["texts"]
+    assert counts["num_texts"] == 150
+    assert counts["num_touched_texts"] == (150 if adapted.verdict.way else 0)
     assert not (folders / "out.work").exists()
     for row in adapted.report["words"]:
         assert all((row["same_as"] or row["word"]) in sentence["text"] for sentence in row["sentences"])
@@ -149,3 +152,42 @@ def test_the_most_frequent_form_leads_unless_another_is_defined():
     assert choose_leaders(counts, {}) == {"stent": "stents"}
     assert choose_leaders(counts, {"stent"}) == {"stents": "stent"}
     assert choose_leaders(counts, {"stent", "stents"}) == {}
+
+
+def test_an_empty_folder_is_named(folders):
+    (folders / "empty").mkdir()
+    with pytest.raises((OSError, ValueError), match="empty"):
+        adapt_quietly(folders, folders / "empty", "out")
+    assert not (folders / "out").exists()
+
+
+def test_one_text_gives_vectors_that_nobody_can_judge(folders):
+    texts = folders / "text.txt"
+    texts.write_text("The small kumquat is in the garden. The old kumquat is in the town.\n")
+    adapted = adapt_quietly(folders, texts, "out")
+    assert adapted.vectors.words == ["kumquat"]
+    assert adapted.verdict.headline.startswith("Not judged")
+
+
+def test_texts_of_rare_words_only(folders):
+    texts = folders / "texts.txt"
+    texts.write_text("Kumquat quokka numbat zorilla.\n\n" * 50)
+    adapted = adapt_quietly(folders, texts, "out")
+    assert {"kumquat", "quokka", "numbat", "zorilla"} <= set(adapted.vectors.words)
+
+
+def test_a_long_term_and_a_word_that_has_a_token_get_what_was_asked_for(folders):
+    term = " ".join(["the old", *["small"] * 47, "tree"])
+    texts = write_texts(folders / "texts.jsonl", number=20)
+    rows = [{"title": "a title here", "text": f"We saw {term} by the river. It was {term} again."}]
+    with texts.open("a") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    adapted = adapt_quietly(folders, texts, "out", words=[term, "garden"])
+    assert {term, "garden"} <= {row["word"] for row in adapted.report["words"]}
+
+
+def test_a_language_without_a_known_word(folders):
+    texts = folders / "texts.txt"
+    texts.write_text("Der schnelle Fuchs springt über den faulen Hund. Ein Fuchs ist schnell.\n\n" * 30)
+    adapted = adapt_quietly(folders, texts, "out")
+    assert {"fuchs", "schnelle"} <= set(adapted.vectors.words)

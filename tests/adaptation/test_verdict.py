@@ -32,7 +32,8 @@ def make_retrieval(blur, number=120):
 
 
 def make_vectors():
-    return WordVectors(WORDS, torch.ones(2, 4), reliability={"kumquat": 0.2, "quokka": 0.5})
+    details = {"reliability": {"kumquat": 0.2, "quokka": 0.5}, "agreement": {"kumquat": 0.8, "quokka": 0.4}}
+    return WordVectors(WORDS, torch.ones(2, 4), **details)
 
 
 def judged(blur, number=120):
@@ -103,8 +104,8 @@ def test_few_queries_tell_nothing():
 
 def test_careful_ways_inject_less():
     vectors = make_vectors()
-    _, known, reliable, replaced = list_ways(vectors, {"kumquat": 2, "quokka": 9})
-    assert known.choose(vectors).words == reliable.choose(vectors).words == ["quokka"]
+    _, known, misled, replaced = list_ways(vectors, {"kumquat": 2, "quokka": 9})
+    assert known.choose(vectors).words == misled.choose(vectors).words == ["quokka"]
     assert replaced.choose(vectors).words == WORDS
 
 
