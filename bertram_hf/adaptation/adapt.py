@@ -34,6 +34,7 @@ def adapt(
     max_contexts: int = 16,
     num_documents: int = 5_000,
     share_inflections: bool = True,
+    compare: bool = False,
     executor: Literal["local", "ray", "slurm"] = "local",
     num_workers: int = 1,
     executor_options: Mapping[str, Any] | None = None,
@@ -66,6 +67,7 @@ def adapt(
         max_contexts: At most so many sentences of each word are read.
         num_documents: At most so many texts are searched.
         share_inflections: Whether "stents" gets the vector of "stent"; see `share_vectors`.
+        compare: Whether simpler vectors are measured too: the mean of a word's pieces, and new, untrained tokens.
         executor: Where the corpus is read; see `build_corpus`.
         num_workers: How many tasks read it at once.
         executor_options: More arguments of the executor.
@@ -122,7 +124,7 @@ def adapt(
             return None
         run.draw_documents(texts, num_documents, text_column=text_column, title_column=title_column)
         run.induce(max_contexts, share_inflections=share_inflections)
-        verdict = run.judge()
+        verdict = run.judge(compare=compare)
         adapted = run.save(verdict)
         shutil.rmtree(run.work, ignore_errors=True)
     return adapted

@@ -159,9 +159,19 @@ def score_code_names(
         def won_back(items: np.ndarray, found: np.ndarray = found) -> float:
             return _share(known[items], renamed[items], found[items])
 
-        means = (float(each.mean()) for each in (known, renamed, left_out, found))
-        interval = bootstrap_interval(len(rows), won_back)
-        scores.append(CodeNameScore(number, *means, _share(known, renamed, found), *interval))
+        low, high = bootstrap_interval(len(rows), won_back)
+        scores.append(
+            CodeNameScore(
+                number,
+                known=float(known.mean()),
+                renamed=float(renamed.mean()),
+                left_out=float(left_out.mean()),
+                injected=float(found.mean()),
+                won_back=_share(known, renamed, found),
+                won_back_low=low,
+                won_back_high=high,
+            )
+        )
     return scores
 
 

@@ -35,6 +35,7 @@ TEXT_COUNTS = {
 GAIN_GROUPS = {
     "ways": "Ways to inject",
     "by_repetition": "Texts that are searched",
+    "simpler": "Simpler vectors, for comparison",
     "by_contexts": "Queries by sentences of their least known word",
     "by_reliability": "Queries by reliability of their least known word",
 }

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..corpus.sentences import split_sentences
 from ..evaluation.embedding import TIE, reciprocal_ranks
 from ..evaluation.statistics import bootstrap_interval
+from ..induction.piece_vectors import mean_piece_vectors
 from ..induction.word_vectors import WordVectors
 from ..utils.names import Mode
 from .documents import MIN_DOCUMENT_WORDS, SearchPair, index_words
@@ -152,3 +154,88 @@ class Retrieval:
             kept = " ".join(text for text in split_sentences(pair.document) if not index.find(text))
             shorter[row] = kept if len(kept.split()) >= MIN_DOCUMENT_WORDS else None
         return shorter
+
+
+class Trials:
+    """Queries that hold one of some words. They search their documents as they are, and without the sentences that
+    repeat such a word, by which it could be found by its letters alone.
+
+    Args:
+        retrieval: Queries and documents.
+        words: The words.
+        ignore_case: Whether the tokenizer ignores case.
+
+    Attributes:
+        words: For each of Q queries those of the words that it holds.
+    """
+
+    def __init__(self, retrieval: Retrieval, words: Sequence[str], *, ignore_case: bool) -> None:
+        self.retrieval = retrieval
+        found = retrieval.find_words(words, ignore_case=ignore_case)
+        self._rows = np.array([row for row, own in enumerate(found) if own], dtype=np.int64)
+        self.words = [found[row] for row in self._rows]
+        shorter = retrieval.leave_out(found, ignore_case=ignore_case)
+        self._shorter: Mapping[int, str] = {row: text for row, text in shorter.items() if text is not None}
+        self._has_rest = np.array([shorter.get(row, "") is not None for row in self._rows], dtype=bool)
+        self._plain: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def plain(self) -> np.ndarray:
+        """(2, Q), what `rank` gives without vectors."""
+        if self._plain is None:
+            self._plain = self.rank()
+        return self._plain
+
+    def rank(self, vectors: WordVectors | None = None, mode: Mode = "auto") -> np.ndarray:
+        """Returns reciprocal ranks (2, Q) of documents as they are, and without sentences: not a number if too little
+        of a document is left.
+
+        Args:
+            vectors: Vectors that are injected; by default none.
+            mode: How they are injected.
+        """
+        ranks = self.retrieval.rank_shorter(self._shorter, vectors, mode)[:, self._rows]
+        ranks[1, ~self._has_rest] = np.nan
+        return ranks
+
+    def compare(self, name: str, ranks: np.ndarray, items: np.ndarray | None = None) -> tuple[Gain, Gain | None]:
+        """Returns the gains over the plain model, of documents as they are and without sentences.
+
+        Args:
+            name: What is compared.
+            ranks: (2, Q), what `rank` gave.
+            items: Some of the queries, by number; by default all.
+        """
+        items = np.arange(len(self)) if items is None else items
+        rest = items[self._has_rest[items]]
+        return (
+            Gain.between(name, self.plain[0, items], ranks[0, items]),
+            Gain.between(name, self.plain[1, rest], ranks[1, rest]) if len(rest) else None,
+        )
+
+
+def try_simpler_vectors(
+    trials: Trials, words: Sequence[str], encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+) -> list[tuple[Gain, Gain | None]]:
+    """Returns the gains of what can be had without induction: the mean of the pieces, in place of the word and beside
+    it, and new tokens as Transformers makes them (`add_tokens`, `resize_token_embeddings`), which begin as the mean of
+    the vocabulary.
+
+    Args:
+        trials: The queries.
+        words: The words that get vectors.
+        encoder: The encoder whose input embeddings are read.
+        tokenizer: Its tokenizer.
+    """
+    pieces = mean_piece_vectors(encoder, tokenizer, words)
+    mean = encoder.get_input_embeddings().weight.detach().float().mean(dim=0).cpu()
+    new = WordVectors(list(words), mean.expand(len(words), -1).clone(), pieces.embedding_fingerprint)
+    simpler: list[tuple[str, WordVectors, Mode]] = [
+        ("mean of the pieces in place of the word", pieces, "replace"),
+        ("mean of the pieces beside the word", pieces, "slash"),
+        ("new tokens, untrained", new, "replace"),
+    ]
+    return [trials.compare(name, trials.rank(vectors, mode)) for name, vectors, mode in simpler]

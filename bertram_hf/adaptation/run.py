@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -36,7 +36,7 @@ from .code_names import CodeNameScore, choose_known_words, invent_names, score_c
 from .documents import SearchPair, SharedText, count_touched, draw_pairs, read_documents
 from .inflections import add_forms, choose_leaders
 from .report import write_report
-from .retrieval import Retrieval
+from .retrieval import Retrieval, Trials, try_simpler_vectors
 from .user_model import UserModel
 from .verdict import Verdict, judge, list_ways
 from .vocabulary import Vocabulary, choose_words
@@ -47,6 +47,7 @@ FEW_CONTEXTS = 8  # a word that has fewer without the judged documents gets thos
 CODE_NAME_CONTEXTS = 16
 NUM_CODE_NAMES = 200
 NO_SENTENCE = "no sentence of the texts holds it"
+UNREPEATED = ", texts that do not repeat the word"
 
 
 @dataclass
@@ -195,7 +196,7 @@ class AdaptationRun:
         """Draws the texts by which vectors are judged."""
         with self._step("drawing documents"):
             source = texts if isinstance(texts, Dataset | IterableDataset) else list_slices(texts)
-            columns = {"text_column": text_column, "title_column": title_column}
+            columns: dict[str, Any] = {"text_column": text_column, "title_column": title_column}
             self.read_again = partial(read_documents, source, **columns)
             self.pairs = draw_pairs(source, number=number, seed=self.seed, **columns)
             self.shared = SharedText([f"{pair.query} {pair.document}" for pair in self.pairs])
@@ -231,13 +232,23 @@ class AdaptationRun:
         parts.induce(show_progress=self.show_progress)
         return parts.join()
 
-    def judge(self) -> Verdict:
-        """Asks the texts whether the vectors help."""
+    def judge(self, *, compare: bool = False) -> Verdict:
+        """Asks the texts whether the vectors help and, to compare, whether simpler vectors do."""
         if len(self.pairs) < 2:
             return Verdict(None, list_ways(self.vectors, {})[0])
         with self._step("judging"):
             retrieval = Retrieval(self.model.make_embedder(show_progress=self.show_progress), self.pairs)
-            verdict = judge(retrieval, self.judged, self.num_judged_contexts, ignore_case=self.lower_case)
+            trials = Trials(retrieval, self.judged.words, ignore_case=self.lower_case)
+            verdict = judge(trials, self.judged, self.num_judged_contexts)
+        if compare and len(trials):
+            with self._step("comparing with simpler vectors"):
+                measured = try_simpler_vectors(trials, self.judged.words, self.model.encoder, self.model.tokenizer)
+                verdict.simpler = [
+                    replace(gain, name=gain.name + suffix)
+                    for gains in measured
+                    for gain, suffix in zip(gains, ("", UNREPEATED), strict=True)
+                    if gain is not None
+                ]
         with self._step("judging code names"):
             verdict.code_names = self._judge_code_names(retrieval)
         return verdict

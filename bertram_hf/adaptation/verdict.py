@@ -10,7 +10,7 @@ import numpy as np
 from ..induction.word_vectors import WordVectors
 from ..utils.names import Mode
 from .code_names import CodeNameScore
-from .retrieval import Gain, Retrieval
+from .retrieval import Gain, Trials
 
 MIN_QUERIES = 40  # fewer tell nothing
 CONTEXT_GROUPS = ((1, 1), (2, 3), (4, 7), (8, None))
@@ -47,6 +47,7 @@ class Verdict:
             word that stands in both is found by its letters.
         by_contexts: Gains of the default way by the number of sentences of a query's least known word.
         by_reliability: The same by the reliability of its vector.
+        simpler: The gains of simpler vectors, if they were measured.
         code_names: What vectors of invented names bring back.
         num_documents: Among how many documents queries searched.
     """
@@ -58,6 +59,7 @@ class Verdict:
     unrepeated: Gain | None = None
     by_contexts: list[Gain] = field(default_factory=list)
     by_reliability: list[Gain] = field(default_factory=list)
+    simpler: list[Gain] = field(default_factory=list)
     code_names: list[CodeNameScore] = field(default_factory=list)
     num_documents: int = 0
 
@@ -122,6 +124,7 @@ class Verdict:
                     )
                     if gain is not None
                 ],
+                "simpler": [gain.to_dict() for gain in self.simpler],
                 "by_contexts": [gain.to_dict() for gain in self.by_contexts],
                 "by_reliability": [gain.to_dict() for gain in self.by_reliability],
             },
@@ -152,68 +155,38 @@ def list_ways(vectors: WordVectors, num_contexts: Mapping[str, int]) -> list[Way
     ]
 
 
-def judge(
-    retrieval: Retrieval,
-    vectors: WordVectors,
-    num_contexts: Mapping[str, int],
-    *,
-    ignore_case: bool,
-) -> Verdict:
+def judge(trials: Trials, vectors: WordVectors, num_contexts: Mapping[str, int]) -> Verdict:
     """Decides whether and how vectors are injected.
 
-    Queries that hold an injected word search their documents as they are, and without the sentences that repeat such a
-    word. The default way is taken if one of the two gains is above zero and neither is below. If not, other ways are
-    tried: one is chosen on every other query, and judged on those between. A way that does harm is never chosen.
+    The default way is taken if queries gain, either with documents as they are or without the sentences that repeat
+    their words, and do not lose with the other. If not, other ways are tried: one is chosen on every other query, and
+    judged on those between. A way that does harm is never chosen.
 
     Args:
-        retrieval: Queries and documents.
-        vectors: Vectors that are made without sentences of these documents.
+        trials: Queries with these words.
+        vectors: Vectors that are made without sentences of the documents.
         num_contexts: From how many sentences each was made.
-        ignore_case: Whether the tokenizer ignores case.
     """
     ways = list_ways(vectors, num_contexts)
-    found = retrieval.find_words(vectors.words, ignore_case=ignore_case)
-    rows = np.array([row for row, words in enumerate(found) if words], dtype=np.int64)
-    verdict = Verdict(None, ways[0], num_documents=len(retrieval.pairs))
-    if len(rows) < MIN_QUERIES:
+    verdict = Verdict(None, ways[0], num_documents=len(trials.retrieval.pairs))
+    if len(trials) < MIN_QUERIES:
         return verdict
-    shorter = retrieval.leave_out(found, ignore_case=ignore_case)
-    documents = {row: text for row, text in shorter.items() if text is not None}
-    can_search = np.array([shorter.get(row, "") is not None for row in rows])  # without the sentences
-    everything = np.arange(len(rows))
-
-    def rank(given: WordVectors | None, mode: Mode) -> np.ndarray:
-        """Returns reciprocal ranks (2, Q): documents as they are, and without sentences; not a number if none is
-        left."""
-        ranks = retrieval.rank_shorter(documents, given, mode)[:, rows]
-        ranks[1, ~can_search] = np.nan
-        return ranks
-
-    def compare(way: Way, items: np.ndarray) -> tuple[Gain, Gain | None]:
-        """Returns a way's gains on some of the queries, by their places in `rows`."""
-        searched = items[can_search[items]]
-        return (
-            Gain.between(way.name, plain[0, items], ranks[way.name][0, items]),
-            Gain.between(way.name, plain[1, searched], ranks[way.name][1, searched]) if len(searched) else None,
-        )
-
-    plain = rank(None, "auto")
-    ranks = {ways[0].name: rank(vectors, ways[0].mode)}
+    ranks = {ways[0].name: trials.rank(vectors, ways[0].mode)}
     verdict.by_contexts, verdict.by_reliability = divide_gains(
-        plain[0], ranks[ways[0].name][0], [found[row] for row in rows], vectors, num_contexts
+        trials.plain[0], ranks[ways[0].name][0], trials.words, vectors, num_contexts
     )
-    verdict.final, verdict.unrepeated = compare(ways[0], everything)
+    verdict.final, verdict.unrepeated = trials.compare(ways[0].name, ranks[ways[0].name])
     verdict.tried = [verdict.final]
     if verdict.is_gain:
         verdict.helps = True
         return verdict
     for way in ways[1:]:
-        ranks[way.name] = rank(way.choose(vectors), way.mode)
-        verdict.tried.append(compare(way, everything)[0])
-    choosing, judging = everything[::2], everything[1::2]
-    best = max(ways, key=lambda way: np.nanmean((ranks[way.name] - plain)[:, choosing]))
-    verdict.final, verdict.unrepeated = compare(best, judging)
-    is_harmful = not verdict.is_gain and (verdict.is_loss or (ranks[best.name][0] - plain[0]).mean() < 0)
+        ranks[way.name] = trials.rank(way.choose(vectors), way.mode)
+        verdict.tried.append(trials.compare(way.name, ranks[way.name])[0])
+    choosing, judging = np.arange(0, len(trials), 2), np.arange(1, len(trials), 2)
+    best = max(ways, key=lambda way: np.nanmean((ranks[way.name] - trials.plain)[:, choosing]))
+    verdict.final, verdict.unrepeated = trials.compare(best.name, ranks[best.name], judging)
+    is_harmful = not verdict.is_gain and (verdict.is_loss or (ranks[best.name] - trials.plain)[0].mean() < 0)
     verdict.way = None if is_harmful else best
     verdict.helps = False if is_harmful else verdict.is_gain or None
     return verdict

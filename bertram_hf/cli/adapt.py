@@ -42,6 +42,7 @@ def add_command(commands: Any) -> None:
         "--documents", type=int, default=5000, metavar="N", help="texts that vectors are judged by (default: 5000)"
     )
     command.add_argument("--no-inflections", action="store_true", help="kumquats gets a vector of its own")
+    command.add_argument("--compare", action="store_true", help="also measure mean of pieces and untrained new tokens")
     command.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
     command.add_argument("--seed", type=int, default=0, help="of all choices (default: 0)")
     command.add_argument("--workers", type=int, default=1, metavar="N", help="tasks that read at once (default: 1)")
@@ -80,6 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
             max_contexts=arguments.max_contexts,
             num_documents=arguments.documents,
             share_inflections=not arguments.no_inflections,
+            compare=arguments.compare,
             executor=arguments.executor,
             num_workers=arguments.workers,
             executor_options=arguments.executor_options,

@@ -118,7 +118,7 @@ def _induce(
     found_alike = processor.find_look_alikes(words) if mix_look_alikes else {}
     look_alikes = {name: tensor.to(model.device) for name, tensor in found_alike.items()}
     shares: dict[str, dict[str, float]] = {}
-    assessed: dict[str, dict[str, float]] = {}
+    assessed: dict[str, Any] = {}  # by the names of `DETAILS`
 
     def finish_words(end: int, rows: torch.Tensor, embeddings: torch.Tensor) -> None:
         """Finishes the words from the first unfinished one up to `end`."""

@@ -54,7 +54,12 @@ def adapt_quietly(folders, texts, output, **options):
 
 def test_a_sentence_transformer_learns_the_words_of_texts(folders):
     texts = write_texts(folders / "texts.jsonl")
-    adapted = adapt_quietly(folders, texts, "out", title_column="title", num_documents=100)
+    adapted = adapt_quietly(folders, texts, "out", title_column="title", num_documents=100, compare=True)
+    names = [gain.name for gain in adapted.verdict.simpler]
+    assert names[0] == "mean of the pieces in place of the word"
+    assert "new tokens, untrained" in names
+    plain = {gain.plain for gain in adapted.verdict.simpler if "repeat" not in gain.name}
+    assert plain == {adapted.verdict.tried[0].plain}
     assert adapted.verdict.final is not None
     assert adapted.report["texts"]["num_rare_words"] >= len(RARE)
     model, plain = (SentenceTransformer(str(folders / name), trust_remote_code=True) for name in ("out", "st"))
@@ -88,7 +93,7 @@ def test_a_run_that_is_killed_goes_on_and_gives_the_same(folders, monkeypatch):
     texts = write_texts(folders / "texts.jsonl")
     whole = adapt_quietly(folders, texts, "whole", num_documents=60)
     with monkeypatch.context() as patch:
-        patch.setattr(AdaptationRun, "judge", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(AdaptationRun, "judge", lambda self, **options: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             adapt_quietly(folders, texts, "killed", num_documents=60)
     assert (folders / "killed.work").exists()

@@ -4,7 +4,7 @@ import torch
 
 from bertram_hf import WordVectors
 from bertram_hf.adaptation.documents import SearchPair
-from bertram_hf.adaptation.retrieval import Gain, Retrieval
+from bertram_hf.adaptation.retrieval import Gain, Retrieval, Trials
 from bertram_hf.adaptation.verdict import MIN_QUERIES, Verdict, judge, list_ways
 from bertram_hf.evaluation.embedding import reciprocal_ranks
 
@@ -37,7 +37,8 @@ def make_vectors():
 
 
 def judged(blur, number=120):
-    return judge(make_retrieval(blur, number), make_vectors(), {"kumquat": 2, "quokka": 9}, ignore_case=True)
+    trials = Trials(make_retrieval(blur, number), WORDS, ignore_case=True)
+    return judge(trials, make_vectors(), {"kumquat": 2, "quokka": 9})
 
 
 def test_ranks_count_the_nearer_documents_and_ties_do_not_count():
