@@ -26,8 +26,9 @@ def loaded(folder):
     return model, AutoProcessor.from_pretrained(folder)
 
 
+@pytest.mark.parametrize("folder", sorted(CARDS.glob("bertram-*")), ids=lambda folder: folder.name)
 def test_checkpoint_is_small_and_has_no_input_embeddings(folder):
-    assert sum(path.stat().st_size for path in folder.iterdir()) < 40e6
+    assert sum(path.stat().st_size for path in folder.iterdir()) < (95e6 if "mpnet" in folder.name else 40e6)
     assert not json.loads((folder / "config.json").read_text())["encoder_included"]
     with safe_open(folder / "model.safetensors", "pt") as file:
         assert not [name for name in file.keys() if "word_embeddings" in name]  # noqa: SIM118

@@ -47,7 +47,7 @@ class WordReport:
         median_norm: Length of the vocabulary's median vector.
         norm_percentile: How many percent of the vocabulary's vectors are shorter.
         form_agreement: Cosine, after centring, between the vector of the spelling alone and the induced vector; None if
-            the model was not given or reads no spelling.
+            neither the vectors tell it nor a model that reads the spelling was given.
         reliability: The cosine that the vector is expected to have with the true one; None if it is not known.
         look_alikes: Known words that the word may be a misspelling of, with their shares in the vector.
         contexts: The used contexts by falling weight, then the dropped ones.
@@ -240,8 +240,8 @@ def report_word(
             "Give the tokenizer that belongs to the model, without injected words."
         )
     mean_of_pieces = embeddings.detach()[pieces].float().cpu().mean(dim=0) if pieces else None
-    form_agreement = None
-    if bertram is not None and processor is not None and bertram.config.has_form:
+    form_agreement = vectors.agreement.get(word)
+    if form_agreement is None and bertram is not None and processor is not None and bertram.config.has_form:
         form = _form_vector(word, bertram, processor)
         form_agreement = torch.cosine_similarity(form - nearest.mean, vector - nearest.mean, dim=0).item()
     return WordReport(
