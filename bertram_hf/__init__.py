@@ -15,7 +15,7 @@ from .version import __version__
 if TYPE_CHECKING:
     from .adaptation import Adaptation, adapt
     from .configuration_bertram import PRESETS, BertramConfig
-    from .induction import WordReport, WordVectors, induce_vectors, report_word
+    from .induction import WordReport, WordVectors, find_checkpoint, induce_vectors, report_word
     from .injection import (
         BertramEmbeddingInjector,
         InjectionPolicy,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "adaptation": ("Adaptation", "adapt"),
     "configuration_bertram": ("PRESETS", "BertramConfig"),
-    "induction": ("WordReport", "WordVectors", "induce_vectors", "report_word"),
+    "induction": ("WordReport", "WordVectors", "find_checkpoint", "induce_vectors", "report_word"),
     "injection": (
         "BertramEmbeddingInjector",
         "InjectionPolicy",
@@ -77,6 +77,7 @@ __all__ = [
     "bake",
     "embedding_fingerprint",
     "find_answer_tokens",
+    "find_checkpoint",
     "find_rare_words",
     "ignore_injected_labels",
     "induce_vectors",

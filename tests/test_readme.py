@@ -28,7 +28,6 @@ from bertram_hf.utils.settings import build_settings
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEXT = "\n".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
-CHECKPOINT = "model_cards/bertram-pieces-all-MiniLM-L6-v2"
 
 
 def blocks(language):
@@ -47,13 +46,12 @@ def minilm(tmp_path, monkeypatch):
     encoder = str(get_model_path())
 
     def localize(block):
-        block = block.replace(f'"{CHECKPOINT}"', repr(str(ROOT / CHECKPOINT)))
         block = re.sub(
             r"AutoModel.from_pretrained\((folder|bertram)\)",
             rf"AutoModel.from_pretrained(\1, encoder={encoder!r})",
             block,
         )
-        return re.sub(r'"(sentence-transformers/)?all-MiniLM-L6-v2"', repr(encoder), block)
+        return re.sub(r'(?<!find_checkpoint\()"(sentence-transformers/)?all-MiniLM-L6-v2"', repr(encoder), block)
 
     return localize
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import torch
 from datasets import Dataset, IterableDataset
 
 from ..corpus.inputs import Paths
+from ..utils.distributed import Processes
 from ..utils.files import only_writer
 from ..words.splitting import normalize_spelling
 from .definitions import read_definitions
@@ -76,7 +78,8 @@ def adapt(
         show_progress: Whether to show progress bars.
 
     Returns:
-        What was made; None if Slurm jobs were submitted. Call again when they have run.
+        What was made; None if Slurm jobs were submitted (call again when they have run), and in all processes of
+        `torchrun` but the first.
 
     Raises:
         ValueError, OSError: If the texts or the model cannot be used, or no word is rare.
@@ -97,33 +100,39 @@ def adapt(
             "would be lost. Give another output."
         )
     definitions, notes = read_definitions(glossary, aliases)
+    processes = Processes()
+    device = device or processes.device or ("cuda" if torch.cuda.is_available() else "cpu")
     run = AdaptationRun(
-        model=UserModel.load(model, device=device or ("cuda" if torch.cuda.is_available() else "cpu")),
+        model=UserModel.load(model, device=device),
         output=Path(output),
         seed=seed,
-        show_progress=show_progress,
+        processes=processes,
+        show_progress=show_progress and processes.is_main,
     )
-    with only_writer(output):
+    with only_writer(output) if processes.is_main else nullcontext():
         run.load_bertram(bertram)
         run.notes += notes
         for term, own in definitions.items():
             if own:  # spellings that are one word to the tokenizer share their definitions
                 run.definitions.setdefault(normalize_spelling(term, run.lower_case), []).extend(own)
-        is_done = run.read_texts(
-            texts,
-            asked=words,
-            text_column=text_column,
-            min_count=min_count,
-            max_words=max_words,
-            max_contexts=max_contexts,
-            executor=executor,
-            num_workers=num_workers,
-            executor_options=executor_options,
-        )
+        with processes.main_first():
+            is_done = run.read_texts(
+                texts,
+                asked=words,
+                text_column=text_column,
+                min_count=min_count,
+                max_words=max_words,
+                max_contexts=max_contexts,
+                executor=executor,
+                num_workers=num_workers,
+                executor_options=executor_options,
+            )
         if not is_done:
             return None
         run.draw_documents(texts, num_documents, text_column=text_column, title_column=title_column)
         run.induce(max_contexts, share_inflections=share_inflections)
+        if not processes.is_main:
+            return None
         verdict = run.judge(compare=compare)
         adapted = run.save(verdict)
         shutil.rmtree(run.work, ignore_errors=True)

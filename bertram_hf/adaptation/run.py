@@ -17,6 +17,7 @@ from transformers import AutoProcessor, PreTrainedConfig
 from ..configuration_bertram import BertramConfig
 from ..corpus.build import CorpusSummary, build_corpus, load_contexts, load_counts
 from ..corpus.inputs import list_slices
+from ..induction.checkpoints import find_checkpoint
 from ..induction.definitions import add_definitions
 from ..induction.resumable import ResumableInduction
 from ..induction.word_vectors import WordVectors
@@ -25,13 +26,13 @@ from ..modeling_bertram import BertramModel
 from ..modeling_slim import embedding_fingerprint
 from ..processing_bertram import BertramProcessor
 from ..processing_context import is_uncased
+from ..utils.distributed import Processes
 from ..utils.environment import installed_versions
 from ..utils.files import write_whole
 from ..utils.models import is_fast_at_bfloat16
 from ..utils.names import Mode
 from ..words.pieces import PieceReader
 from ..words.splitting import normalize_spelling, split_words
-from .checkpoints import find_checkpoint
 from .code_names import CodeNameScore, choose_known_words, invent_names, score_code_names
 from .documents import SearchPair, SharedText, count_touched, draw_pairs, read_documents
 from .inflections import add_forms, choose_leaders
@@ -81,11 +82,21 @@ class AdaptationRun:
         model: The model that is to learn words.
         output: Folder of the result. What is kept for a run that is killed lies beside it.
         seed: Seed of all choices.
+        processes: Those that share the induction; by default this one alone.
         show_progress: Whether to show progress bars.
     """
 
-    def __init__(self, *, model: UserModel, output: Path, seed: int = 0, show_progress: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        model: UserModel,
+        output: Path,
+        seed: int = 0,
+        processes: Processes | None = None,
+        show_progress: bool = True,
+    ) -> None:
         self.model, self.output, self.seed, self.show_progress = model, output, seed, show_progress
+        self.processes = processes or Processes()
         self.work = output.with_name(f"{output.name}.work")
         self.lower_case = is_uncased(model.tokenizer)
         self.seconds: dict[str, float] = {}
@@ -119,7 +130,7 @@ class AdaptationRun:
     def load_bertram(self, bertram: str | os.PathLike[str] | None) -> None:
         """Loads the BERTRAM model that fits the user's model."""
         table = self.model.encoder.get_input_embeddings().weight
-        self.checkpoint = os.fspath(bertram or find_checkpoint(embedding_fingerprint(table), self.model.name))
+        self.checkpoint = os.fspath(bertram or find_checkpoint(self.model.name, embedding_fingerprint(table)))
         config, _ = PreTrainedConfig.get_config_dict(self.checkpoint)
         if config.get("model_type") != BertramConfig.model_type:
             raise ValueError(
@@ -229,7 +240,8 @@ class AdaptationRun:
 
     def _induce(self, contexts: Mapping[str, Sequence[str]]) -> WordVectors:
         parts = ResumableInduction(self.bertram, self.processor, contexts, self.work / "vectors", errors="skip")
-        parts.induce(show_progress=self.show_progress)
+        parts.induce(rank=self.processes.rank, num_processes=self.processes.number, show_progress=self.show_progress)
+        self.processes.wait()
         return parts.join()
 
     def judge(self, *, compare: bool = False) -> Verdict:

@@ -16,7 +16,7 @@ def add_command(commands: Any) -> None:
         description="Finds the words of texts that a model breaks into pieces, induces their vectors, and "
         "judges by the texts themselves whether the vectors help: titles or first sentences search the rest of their "
         "texts. Writes a model that loads as the given one does, with report.html and report.json. Interrupted runs "
-        "resume with the same command.",
+        "resume with the same command. Several processes: torchrun --nproc_per_node 2 -m bertram_hf.cli adapt ...",
         epilog="Example: bertram adapt abstracts/*.jsonl --model all-MiniLM-L6-v2 --output my-model",
     )
     command.add_argument(
@@ -60,6 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
     from transformers.utils.logging import disable_progress_bar
 
     from ..adaptation import adapt
+    from ..utils.distributed import Processes
 
     disable_progress_bars()  # of reading a corpus
     disable_progress_bar()  # of loading weights
@@ -89,6 +90,8 @@ def run(arguments: argparse.Namespace) -> None:
             seed=arguments.seed,
             show_progress=not arguments.json,
         )
+    if adapted is None and not Processes().is_main:
+        return
     if adapted is None:
         text = "Submitted the Slurm jobs. When they have run, run the same command again."
         print(json.dumps({"submitted": True}) if arguments.json else text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -72,6 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
     from ..induction import ResumableInduction, add_definitions
     from ..induction.checks import check_is_bertram
     from ..processing_context import is_uncased
+    from ..utils.distributed import Processes
 
     disable_progress_bars()  # of reading a corpus
     disable_progress_bar()  # of loading weights
@@ -79,9 +79,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.max_contexts is not None:
         contexts = {word: texts[: arguments.max_contexts] for word, texts in contexts.items()}
     contexts = add_definitions(contexts, definitions)
-    process = join_others()
-    is_main = process is None or process.is_main_process
-    device = arguments.device or (process.device if process else "cuda" if torch.cuda.is_available() else "cpu")
+    processes = Processes()
+    device = arguments.device or processes.device or ("cuda" if torch.cuda.is_available() else "cpu")
     check_device(device)
     with loading(arguments.model, arguments.encoder):
         model = AutoModel.from_pretrained(
@@ -98,7 +97,7 @@ def run(arguments: argparse.Namespace) -> None:
             failed = {word: f"{word!r}: {reason}" for word, texts in contexts.items() if not texts}
             contexts = {word: texts for word, texts in contexts.items() if texts}
     folder = Path(f"{arguments.output}.parts")
-    with only_writer(arguments.output) if is_main else nullcontext():
+    with only_writer(arguments.output) if processes.is_main else nullcontext():
         parts = ResumableInduction(
             model.to(device),
             processor,
@@ -108,11 +107,10 @@ def run(arguments: argparse.Namespace) -> None:
             errors="skip" if arguments.skip_errors else "raise",
             look_alikes=not arguments.no_look_alikes,
         )
-        rank, number = (process.process_index, process.num_processes) if process else (0, 1)
-        parts.induce(rank=rank, num_processes=number, show_progress=is_main and not arguments.json)
-        if process is not None:
-            process.wait_for_everyone()
-        if not is_main:
+        show_progress = processes.is_main and not arguments.json
+        parts.induce(rank=processes.rank, num_processes=processes.number, show_progress=show_progress)
+        processes.wait()
+        if not processes.is_main:
             return
         vectors = parts.join()
         vectors.failed |= failed
@@ -154,15 +152,6 @@ def read_contexts(path: str) -> tuple[dict[str, list[str]], dict[str, list[str]]
     if not contexts:
         raise ValueError(f"Expected words with contexts in {path}; there are none.")
     return contexts, definitions
-
-
-def join_others() -> Any:
-    """Returns this process among those that `torchrun` has started; None if it is alone."""
-    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
-        return None
-    from ..utils.distributed import join_processes
-
-    return join_processes()
 
 
 def report(vectors: WordVectors, num_alone: int, arguments: argparse.Namespace) -> None:

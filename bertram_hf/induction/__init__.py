@@ -1,5 +1,6 @@
 """Words and sentences to vectors."""
 
+from .checkpoints import find_checkpoint
 from .definitions import add_definitions
 from .draws import ContextDraws
 from .induce import induce_vectors
@@ -14,6 +15,7 @@ __all__ = [
     "WordReport",
     "WordVectors",
     "add_definitions",
+    "find_checkpoint",
     "induce_vectors",
     "mean_piece_vectors",
     "report_word",

@@ -1,5 +1,8 @@
 import json
+import os
 import random
+import subprocess
+import sys
 
 import pytest
 
@@ -103,6 +106,22 @@ def test_a_run_that_is_killed_goes_on_and_gives_the_same(folders, monkeypatch):
     assert whole.report["verdict"] == again.report["verdict"]
     for path in sorted((folders / "whole").rglob("*.safetensors")):
         assert path.read_bytes() == (folders / "killed" / path.relative_to(folders / "whole")).read_bytes()
+
+
+def test_two_processes_give_the_same_as_one(folders):
+    texts = write_texts(folders / "texts.jsonl")
+    alone = adapt_quietly(folders, texts, "alone", num_documents=60)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--standalone"]
+    command += ["-m", "bertram_hf.cli", "adapt", "texts.jsonl", "--model", "st", "--output", "out"]
+    command += ["--bertram", "bertram"]
+    command += ["--max-contexts", "4", "--documents", "60", "--device", "cpu", "--json"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folders, env=environment, timeout=200)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)  # printed by one of them
+    assert report["verdict"]["helps"] == alone.report["verdict"]["helps"]
+    words = {row["word"]: row["after"] for row in json.loads((folders / "out/report.json").read_text())["words"]}
+    assert words == {row["word"]: row["after"] for row in alone.report["words"]}
 
 
 def test_datasets_are_texts_too(folders):

@@ -1,6 +1,7 @@
 """Which BERTRAM checkpoint goes with an encoder."""
 
 import os
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,25 +11,27 @@ from huggingface_hub.errors import CacheNotFound
 from ..configuration_bertram import BertramConfig, read_json_file
 from ..utils.names import CONFIG_NAME
 
-SHIPPED = Path(__file__).parents[2] / "model_cards"  # in a clone
+IN_CLONE = Path(__file__).parents[2] / "model_cards"
+INSTALLED = Path(sysconfig.get_path("data")) / "share" / "bertram_hf"  # as pyproject.toml says
 PREFERRED_MODE = "pieces"  # of several that fit: its vectors are better
 
 
-def find_checkpoint(fingerprint: str, encoder: str) -> str:
+def find_checkpoint(encoder: str, fingerprint: str | None = None) -> str:
     """Returns the folder of a BERTRAM model for an encoder, among those that are on this machine.
 
-    It looks into `model_cards/` of the working folder and of a clone of bertram_hf, and into the cache of the Hub.
+    It looks into `model_cards/` of the working folder and of a clone of bertram_hf, among what was installed with
+    bertram_hf, and into the cache of the Hub.
 
     Args:
-        fingerprint: Of the encoder's input embeddings; see `embedding_fingerprint`.
-        encoder: The encoder's name, for the message.
+        encoder: The encoder's name, with or without that of its owner.
+        fingerprint: Of the encoder's input embeddings (see `embedding_fingerprint`), if its name says nothing.
 
     Raises:
         ValueError: If there is none, with what to do.
 
     Example:
-        >>> find_checkpoint("30522x384-2718ab7438e64674-5.6e-02", "all-MiniLM-L6-v2")  # doctest: +SKIP
-        'model_cards/bertram-pieces-all-MiniLM-L6-v2'
+        >>> Path(find_checkpoint("sentence-transformers/all-MiniLM-L6-v2")).name
+        'bertram-pieces-all-MiniLM-L6-v2'
     """
     others: dict[str, str] = {}
     fitting: list[tuple[bool, str]] = []
@@ -39,10 +42,11 @@ def find_checkpoint(fingerprint: str, encoder: str) -> str:
             continue
         if config.get("model_type") != BertramConfig.model_type:
             continue
-        if config.get("embedding_fingerprint") == fingerprint:
+        name = str(config.get("encoder_name_or_path"))
+        if config.get("embedding_fingerprint") == fingerprint if fingerprint else _last(name) == _last(encoder):
             fitting.append((config.get("mode") != PREFERRED_MODE, str(folder)))
         else:
-            others[str(config.get("encoder_name_or_path"))] = str(folder)
+            others[name] = str(folder)
     if fitting:
         return min(fitting)[1]
     there = f"those that are here are for {', '.join(sorted(others))}" if others else "there is none on this machine"
@@ -53,9 +57,13 @@ def find_checkpoint(fingerprint: str, encoder: str) -> str:
     )
 
 
+def _last(name: str) -> str:
+    return Path(name).name.lower()
+
+
 def _candidates() -> Iterator[Path]:
     """Yields folders that may hold a BERTRAM model."""
-    for folder in dict.fromkeys([Path("model_cards").resolve(), SHIPPED]):
+    for folder in dict.fromkeys([Path("model_cards").resolve(), IN_CLONE, INSTALLED]):
         yield from sorted(path.parent for path in folder.glob(f"*/{CONFIG_NAME}"))
     try:
         repositories = scan_cache_dir().repos
