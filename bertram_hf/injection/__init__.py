@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .injector import BertramEmbeddingInjector, inject_saved
     from .labels import align_word_labels, find_answer_tokens, ignore_injected_labels
     from .policy import InjectionPolicy
-    from .sentence_transformers import inject_sentence_transformer
+    from .sentence_transformers import bake_sentence_transformer, inject_sentence_transformer
 
 __getattr__ = import_lazily(
     __name__,
@@ -27,7 +27,7 @@ __getattr__ = import_lazily(
         "injector": ("BertramEmbeddingInjector", "inject_saved"),
         "labels": ("align_word_labels", "find_answer_tokens", "ignore_injected_labels"),
         "policy": ("InjectionPolicy",),
-        "sentence_transformers": ("inject_sentence_transformer",),
+        "sentence_transformers": ("bake_sentence_transformer", "inject_sentence_transformer"),
     },
 )
 
@@ -39,6 +39,7 @@ __all__ = [
     "SlashAugmentation",
     "align_word_labels",
     "bake",
+    "bake_sentence_transformer",
     "find_answer_tokens",
     "ignore_injected_labels",
     "inject_saved",

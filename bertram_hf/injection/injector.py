@@ -17,9 +17,10 @@ from ..induction.word_vectors import DETAILS, WordVectors
 from ..modeling_slim import embedding_fingerprint
 from ..processing_context import is_uncased
 from ..utils.hub import push_saved
-from .baking import TokenStyle, bake
+from .baking import TokenStyle, bake_words
 from .configuration import InjectedConfig, mark_config
 from .embedding import InjectedEmbedding
+from .policy import MIN_RELIABILITY, divide_by_mode
 from .saving import (
     SETTINGS_NAME,
     InjectorSettings,
@@ -35,8 +36,6 @@ from .word_index import WordIndex, find_unusable
 logger = logging.getLogger(__name__)
 DEFAULT_PACK = "default"
 MAX_LISTED = 10
-# In mode auto a vector that is less reliable is not injected.
-MIN_RELIABILITY = 0.2
 # A vector whose norm is so many times above the largest or below the smallest of the vocabulary is suspicious.
 NORM_MARGIN = 2.0
 
@@ -202,7 +201,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
         self._add_checked(pack, name)
 
     def _add_checked(self, pack: WordVectors, name: str) -> None:
-        unreliable = pack.unreliable(MIN_RELIABILITY) if self.mode == "auto" else set()
+        beside, unreliable = divide_by_mode(pack, self.mode)
         if unreliable:
             logger.warning(
                 f"{len(unreliable)} of {len(pack)} words are left as they are, as the reliability of their vectors is "
@@ -210,11 +209,9 @@ class BertramEmbeddingInjector(PreTrainedModel):
                 'inject them all the same with mode="slash".'
             )
             pack = pack.select(word for word in pack.words if word not in unreliable)
-        replacing = pack.replacing()
-        self.packs[name] = self.backend.add_words(pack.words, replacing)
+        self.packs[name] = self.backend.add_words(pack.words, set(pack.words) - beside)
         self._details[name] = {detail: getattr(pack, detail) for detail in ("encoder", *DETAILS)}
-        is_beside = [self.mode == "slash" or (self.mode == "auto" and word not in replacing) for word in pack.words]
-        self.table.append(pack.embeddings, torch.tensor(is_beside))
+        self.table.append(pack.embeddings, torch.tensor([word in beside for word in pack.words], dtype=torch.bool))
 
     def remove_pack(self, name: str) -> None:
         """Takes a pack away; words that an earlier pack has too get its vector again.
@@ -286,21 +283,15 @@ class BertramEmbeddingInjector(PreTrainedModel):
     def bake(
         self, save_directory: str | os.PathLike, *, token_style: TokenStyle = "word"
     ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-        """Writes an ordinary checkpoint and tokenizer that need no bertram_hf, and returns both; see [`bake`].
-
-        Raises:
-            ValueError: If the style is `"word"` and the mode is not replace, as no plain tokenizer can write a slash.
-        """
-        if self.mode != "replace" and token_style == "word":
-            raise ValueError(
-                f'A plain tokenizer cannot add "/ vector" to a word, so mode {self.mode} cannot be baked. Inject with '
-                'mode="replace" to bake, or pass token_style="released" and write the slash into the text.'
-            )
+        """Writes an ordinary checkpoint and tokenizer that need no bertram_hf, and returns both; see [`bake`]."""
         words = {self.backend.words[row]: row for row in self._index.rows.values()}
-        vectors = WordVectors(list(words), self.table.vectors.detach()[list(words.values())])
+        rows = list(words.values())
+        vectors = WordVectors(list(words), self.table.vectors.detach()[rows])
+        is_beside = self.table.is_beside[rows].tolist()
+        beside = {word for word, beside in zip(words, is_beside, strict=True) if beside}
         plain = copy.deepcopy(self.model)
         plain.get_input_embeddings().uninstall(plain)
-        model, tokenizer = bake(plain, self.plain_tokenizer, vectors, token_style=token_style)
+        model, tokenizer = bake_words(plain, self.plain_tokenizer, vectors, beside, token_style=token_style)
         model.save_pretrained(save_directory)
         tokenizer.save_pretrained(save_directory)
         return model, tokenizer

@@ -7,9 +7,30 @@ from transformers import PreTrainedTokenizerBase
 
 from ..induction.word_vectors import WordVectors
 from ..processing_context import is_uncased
+from ..utils.names import Mode
 from ..words.pieces import PieceReader
 from ..words.splitting import count_noun, normalize_counts, normalize_spelling
 from .word_index import WordIndex, find_unusable
+
+# In mode auto a vector that is less reliable is not injected.
+MIN_RELIABILITY = 0.2
+
+
+def divide_by_mode(vectors: WordVectors, mode: Mode) -> tuple[set[str], set[str]]:
+    """Returns the words that keep their pieces beside their vectors, and those that are left as they are.
+
+    Args:
+        vectors: The vectors.
+        mode: See [`BertramEmbeddingInjector`].
+
+    Example:
+        >>> vectors = WordVectors(["zarvo", "kumquat"], torch.eye(2), agreement={"zarvo": 0.3, "kumquat": 0.8})
+        >>> divide_by_mode(vectors, "auto")
+        ({'kumquat'}, set())
+    """
+    left = vectors.unreliable(MIN_RELIABILITY) if mode == "auto" else set()
+    replaced = set(vectors.words) if mode == "replace" else vectors.replacing() if mode == "auto" else set()
+    return set(vectors.words) - replaced - left, left
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,18 @@ from typing import Any
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling, WordWeights
 from transformers import PreTrainedConfig
 
 from ..induction.word_vectors import WordVectors
+from .baking import SLASH, bake
 from .configuration import InjectedConfig
 from .injector import BertramEmbeddingInjector, inject_saved
 from .saving import InjectorSettings
 from .tokenizer import Mode
+
+# Poolings that can leave a token out by its weight alone.
+WEIGHTED_POOLINGS = {"cls", "lasttoken", "mean", "mean_sqrt_len_tokens"}
 
 
 class InjectedTransformer(Transformer):
@@ -102,6 +107,72 @@ def inject_sentence_transformer(
         >>> injected.encode(["A kumquat."]).shape
         (1, 768)
     """
+    transformer = _text_transformer(model)
+    injected = InjectedTransformer.__new__(InjectedTransformer)
+    copies: dict[int, Any] = {id(transformer): injected}  # deepcopy then puts it in the first module's place
+    injected.__setstate__(copy.deepcopy(transformer.__dict__, copies))
+    injected._prompt_length_mapping.clear()  # a prompt may contain a word
+    injected._install(BertramEmbeddingInjector(injected.model, injected.processor, vectors, mode=mode))
+    return copy.deepcopy(model, copies)
+
+
+def bake_sentence_transformer(
+    model: SentenceTransformer, vectors: WordVectors | Mapping[str, torch.Tensor], mode: Mode = "auto"
+) -> SentenceTransformer:
+    """Returns a copy of a sentence-transformers model that knows words by itself; see [`bake`].
+
+    What it saves needs neither bertram_hf nor `trust_remote_code`. Slashes beside words are tokens of their own, which
+    sentence-transformers' `WordWeights` leaves out of the mean.
+
+    Args:
+        model: A text model whose first module is sentence-transformers' `Transformer`; it stays as it is.
+        vectors: Vectors for the model's encoder.
+        mode: See [`BertramEmbeddingInjector`].
+
+    Raises:
+        ValueError: If the model cannot be baked into, or words cannot become tokens.
+
+    Example:
+        >>> from sentence_transformers import SentenceTransformer
+        >>> baked = bake_sentence_transformer(SentenceTransformer("bert-base-uncased"), vectors)
+        >>> baked.tokenizer.tokenize("a kumquat")[-1]
+        '⟦kumquat⟧'
+    """
+    transformer = _text_transformer(model)
+    encoder, tokenizer = bake(transformer.model, transformer.processor, vectors, mode=mode)
+    copies: dict[int, Any] = {id(transformer.model): encoder, id(transformer.processor): tokenizer}
+    baked = copy.deepcopy(model, copies)
+    baked[0]._prompt_length_mapping.clear()  # a prompt may contain a word
+    if SLASH not in tokenizer.get_vocab():
+        return baked
+    for module in model:
+        if isinstance(module, Pooling):
+            _check_pooling(module)
+    tokens: list[str] = tokenizer.convert_ids_to_tokens(list(range(encoder.get_input_embeddings().num_embeddings)))
+    weights = WordWeights([token or "" for token in tokens], {SLASH: 0.0}).to(model.device)
+    first, *others = baked
+    baked._modules = {str(number): module for number, module in enumerate([first, weights, *others])}
+    return baked
+
+
+def _check_pooling(pooling: Pooling) -> None:
+    """Raises a ValueError if the slashes beside words would take part in a pooling."""
+    modes = {pooling.pooling_mode} if isinstance(pooling.pooling_mode, str) else set(pooling.pooling_mode)
+    if modes <= WEIGHTED_POOLINGS and pooling.include_prompt:
+        return
+    found = "include_prompt=False" if modes <= WEIGHTED_POOLINGS else ", ".join(sorted(modes - WEIGHTED_POOLINGS))
+    raise ValueError(
+        f"Expected a pooling that can leave tokens out by their weight ({', '.join(sorted(WEIGHTED_POOLINGS))}, with "
+        f'the prompt); got {found}. Bake with mode="replace", or keep the injected model.'
+    )
+
+
+def _text_transformer(model: SentenceTransformer) -> Transformer:
+    """Returns the first module of a model.
+
+    Raises:
+        ValueError: If vectors cannot be injected into it.
+    """
     transformer = model[0]
     if isinstance(transformer, InjectedTransformer):
         raise ValueError("This model has an injector already. Add the vectors with `model[0].injector.add`.")
@@ -112,9 +183,4 @@ def inject_sentence_transformer(
             f"Expected a text model with the backend torch; got {type(transformer.processor).__name__} and the "
             f"backend {transformer.backend}. Load the model without `backend`, or take a text-only model."
         )
-    injected = InjectedTransformer.__new__(InjectedTransformer)
-    copies: dict[int, Any] = {id(transformer): injected}  # deepcopy then puts it in the first module's place
-    injected.__setstate__(copy.deepcopy(transformer.__dict__, copies))
-    injected._prompt_length_mapping.clear()  # a prompt may contain a word
-    injected._install(BertramEmbeddingInjector(injected.model, injected.processor, vectors, mode=mode))
-    return copy.deepcopy(model, copies)
+    return transformer

@@ -5,10 +5,9 @@ import sys
 
 import pytest
 import torch
-from support.tiny_models import ORIGINAL
-from transformers import AutoModelForMaskedLM, AutoTokenizer, BertTokenizer
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from bertram_hf import BertramEmbeddingInjector, bake
+from bertram_hf import BertramEmbeddingInjector, WordVectors, bake
 
 TEXTS = [
     "the kumquat, a small Tree and (resigntaion)",
@@ -28,22 +27,15 @@ print(json.dumps(model(**tokenizer(json.loads(sys.argv[2]), padding=True, return
 
 
 @pytest.fixture
-def gapless_tokenizer():
-    """The tiny BERT tokenizer with each token once; its file has one twice, so that an id is missing."""
-    tokens = dict.fromkeys((ORIGINAL / "tiny-bert" / "vocab.txt").read_text(encoding="utf-8").splitlines())
-    return BertTokenizer(vocab={token: i for i, token in enumerate(tokens)}, do_lower_case=True)
-
-
-@pytest.fixture
 def make_masked(make_encoder, gapless_tokenizer, roberta_tokenizer):
-    def make(family="bert", mode="replace"):
+    def make(family="bert", mode="replace", more=()):
         tokenizer = roberta_tokenizer if family == "roberta" else gapless_tokenizer
         encoder = make_encoder(family, vocab_size=len(tokenizer))
         torch.manual_seed(0)
         model = AutoModelForMaskedLM.from_config(encoder.config).eval()
         size = model.get_input_embeddings().weight.shape[1]
-        words = ("kumquat", "resigntaion", "myocardial infarction")
-        vectors = {word: torch.randn(size) * 0.05 for word in words}
+        words = ["kumquat", "resigntaion", "myocardial infarction", *more]
+        vectors = WordVectors(words, torch.randn(len(words), size) * 0.05, agreement={"resigntaion": 0.1})
         return BertramEmbeddingInjector(model, tokenizer, vectors, mode=mode)
 
     return make
@@ -103,10 +95,45 @@ def test_released_style_wants_the_token_in_the_text(make_masked, tmp_path, famil
 
 
 @pytest.mark.parametrize("mode", ["slash", "auto"])
-def test_only_replace_can_be_baked_into_raw_text(make_masked, tmp_path, mode):
-    with pytest.raises(ValueError, match=f'mode {mode} cannot be baked. Inject with mode="replace" to bake, or pass'):
-        make_masked(mode=mode).bake(tmp_path)
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "albert"])
+def test_words_keep_their_pieces_beside_their_vectors(make_masked, tmp_path, family, mode):
+    more = ["infarction", "acute myocardial infarction", "it's", "C++", "zorilla-like", "zorilla_like"]
+    injector = make_masked(family, mode, more)
+    vocab_size = injector.model.config.vocab_size
+    texts = [
+        *TEXTS,
+        "an acute myocardial infarction, an infarction",
+        "a myocardial infarction: it's C++",
+        "zorilla-like or zorilla_like",
+        "kumquat/kumquat [kumquat] kumquat-tree",
+        "kumquat_tree",
+    ]
+    with torch.no_grad():
+        batch = injector.tokenizer(texts, padding=True, return_tensors="pt")
+        expected = injector(**batch).logits
+        injector.bake(tmp_path)
+        model = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
+        tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+        baked = tokenizer(texts, padding=True, return_tensors="pt")
+        logits = model(**baked).logits
+    assert baked.keys() == batch.keys()
+    assert baked["attention_mask"].tolist() == batch["attention_mask"].tolist()
+    is_token = batch["attention_mask"].bool()
+    torch.testing.assert_close(logits[is_token][:, :vocab_size], expected[is_token], atol=1e-5, rtol=1e-4)
+    assert logits[is_token][:, vocab_size:].max() < expected[is_token].min()
+    assert tokenizer.mask_token_id == injector.plain_tokenizer.mask_token_id
+    plain = "the old town"
+    assert tokenizer(plain)["input_ids"] == injector.plain_tokenizer(plain)["input_ids"]
+    pair = injector.plain_tokenizer(plain, "a tree", truncation=True, max_length=6)
+    assert dict(tokenizer(plain, "a tree", truncation=True, max_length=6)) == dict(pair)
+
+
+def test_many_rules_are_told(make_masked, caplog, monkeypatch):
+    monkeypatch.setattr("bertram_hf.injection.baking.MANY_RULES", 1)
+    injector = make_masked()
+    vectors = injector.pack()
+    bake(injector.remove(), injector.plain_tokenizer, vectors, mode="slash")
+    assert "3 words keep their pieces" in caplog.text
 
 
 @pytest.mark.parametrize("as_mapping", [True, False])
@@ -117,7 +144,7 @@ def test_vectors_are_baked_into_a_plain_model_without_an_injector(make_masked, t
     plain, tokenizer = injector.remove(), injector.plain_tokenizer
     before = {name: value.clone() for name, value in plain.state_dict().items()}
     given = {word: vectors[word] for word in vectors} if as_mapping else vectors
-    baked, baked_tokenizer = bake(plain, tokenizer, given)
+    baked, baked_tokenizer = bake(plain, tokenizer, given, mode="replace")
     batch = baked_tokenizer(TEXTS, padding=True, return_tensors="pt")
     with torch.no_grad():
         assert torch.equal(baked(**batch).logits, expected(**batch).logits)

@@ -10,7 +10,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding, Transformer
 
-from bertram_hf.injection.sentence_transformers import inject_sentence_transformer
+from bertram_hf import WordVectors
+from bertram_hf.injection.sentence_transformers import bake_sentence_transformer, inject_sentence_transformer
 
 PLAIN = ["the small tree and the old town", "a tree", "the old house in the town, and a small garden"]
 RARE = ["a kumquat", "the Kumquat, a small tree, and a kumquat in the old town", "kumquat"]
@@ -23,15 +24,25 @@ folder, *texts = sys.argv[1:]
 np.save(folder + "/embeddings.npy", SentenceTransformer(folder, trust_remote_code=True).encode(texts))
 """
 
+RELOAD_BAKED = """
+import sys
+sys.modules["bertram_hf"] = None
+import numpy as np
+from sentence_transformers import SentenceTransformer
+folder, *texts = sys.argv[1:]
+np.save(folder + "/embeddings.npy", SentenceTransformer(folder).encode(texts))
+"""
+
 
 @pytest.fixture
-def make_model(make_encoder, bert_tokenizer, roberta_tokenizer, tmp_path):
+def make_model(make_encoder, bert_tokenizer, gapless_tokenizer, roberta_tokenizer, tmp_path):
     """Returns a function that builds a tiny sentence-transformers model."""
 
-    def make(family="bert"):
+    def make(family="bert", *, gapless=False):
         folder = str(tmp_path / "encoder")
         make_encoder(family).save_pretrained(folder)
-        (roberta_tokenizer if family == "roberta" else bert_tokenizer).save_pretrained(folder)
+        own = gapless_tokenizer if gapless else bert_tokenizer
+        (roberta_tokenizer if family == "roberta" else own).save_pretrained(folder)
         return SentenceTransformer(modules=[Transformer(folder), Pooling(32), Normalize()], device="cpu")
 
     return make
@@ -196,3 +207,40 @@ def test_a_real_model_in_a_fresh_process_embeds_the_same(minilm, tmp_path):
     texts = ["It was a dark night.", "x " * 400, "A drizzle fell on the settee.", "drizzle"]
     subprocess.run([sys.executable, "-c", RELOAD, str(tmp_path), *texts], check=True)
     assert np.array_equal(np.load(tmp_path / "embeddings.npy"), injected.encode(texts))
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize("mode", ["replace", "slash", "auto"])
+def test_a_baked_model_needs_no_package_and_embeds_as_the_injected_one(make_model, tmp_path, family, mode):
+    model = make_model(family, gapless=True)
+    words = WordVectors(["quokka", "numbat"], torch.stack([random_vector(), random_vector(1)]), agreement={"numbat": 0})
+    texts = [text.replace("kumquat", word) for text in TEXTS for word in ("quokka", "numbat")] + ["either / or"]
+    expected = inject_sentence_transformer(model, words, mode).encode(texts)
+    baked = bake_sentence_transformer(model, words, mode)
+    np.testing.assert_allclose(baked.encode(texts), expected, atol=1e-5)
+    assert [type(module).__name__ for module in baked][1] == ("Pooling" if mode == "replace" else "WordWeights")
+    assert len(model) == 3
+    baked.save_pretrained(str(tmp_path / "baked"))
+    command = [sys.executable, "-c", RELOAD_BAKED, str(tmp_path / "baked"), *texts]
+    subprocess.run(command, check=True, capture_output=True)
+    np.testing.assert_allclose(np.load(tmp_path / "baked" / "embeddings.npy"), expected, atol=1e-5)
+
+
+def test_a_pooling_that_cannot_leave_slashes_out_is_refused(make_model):
+    model = make_model(gapless=True)
+    model[1].pooling_mode = ("mean", "max")
+    with pytest.raises(ValueError, match=r"by their weight.*got max\. Bake with mode"):
+        bake_sentence_transformer(model, {"quokka": random_vector()})
+    assert len(bake_sentence_transformer(model, {"quokka": random_vector()}, "replace")) == 3
+
+
+def test_minilm_is_baked_with_500_words(minilm):
+    generator = torch.Generator().manual_seed(0)
+    vocabulary = [word for word in minilm.tokenizer.get_vocab() if word.isalpha() and len(word) > 3]
+    words = [f"{vocabulary[3 * i]}{vocabulary[7 * i + 1]}" for i in range(500)]
+    table = minilm[0].model.get_input_embeddings().weight.detach()
+    vectors = WordVectors(words, table[torch.randint(1000, 30000, (500,), generator=generator)])
+    known = np.array(vocabulary)[torch.randint(len(vocabulary), (1000, 8), generator=generator).numpy()]
+    texts = [f"{' '.join(row[:4])} {words[i % 500]}, {' '.join(row[4:])}" for i, row in enumerate(known)]
+    expected = inject_sentence_transformer(minilm, vectors, "auto").encode(texts)
+    np.testing.assert_allclose(bake_sentence_transformer(minilm, vectors, "auto").encode(texts), expected, atol=1e-5)
