@@ -21,7 +21,8 @@ class Embedder(Protocol):
 class SentenceTransformerEmbedder:
     """Embeds texts by a sentence-transformers model: with its own pooling, prompts, longest input and similarity.
 
-    The embedding of a text in which nothing is injected is kept, so that it is computed once, whatever the vectors are.
+    The embedding of a text in which nothing is injected is kept, so that it is computed once, whatever the vectors are;
+    that of another text as long as the vectors and the mode stay the same.
 
     Args:
         model: The model; it stays as it is.
@@ -38,6 +39,8 @@ class SentenceTransformerEmbedder:
     def __init__(self, model: Any, *, dtype: torch.dtype | None = None, show_progress: bool = True) -> None:
         self.model, self.dtype, self.show_progress = model, dtype, show_progress
         self._plain: dict[str, torch.Tensor] = {}
+        self._injected: dict[str, torch.Tensor] = {}
+        self._last: tuple[WordVectors | None, Mode] = (None, "auto")  # whose embeddings `_injected` has
 
     def embed(self, texts: Sequence[str], vectors: WordVectors | None = None, mode: Mode = "auto") -> torch.Tensor:
         """Returns the embeddings (N, H) of texts, on the CPU; of unit length unless the model compares dot products.
@@ -50,20 +53,26 @@ class SentenceTransformerEmbedder:
         from ..injection.sentence_transformers import inject_sentence_transformer
 
         different = list(dict.fromkeys(texts))
-        injected: dict[str, torch.Tensor] = {}
+        if self._last[0] is not vectors or self._last[1] != mode:
+            self._injected, self._last = {}, (vectors, mode)
         if vectors is not None and len(vectors):
             model = inject_sentence_transformer(self.model, vectors, mode)
-            injector = model[0].injector
-            first_id, longest = injector.table.first_id, self.model.max_seq_length
-            cut = {"truncation": True, "max_length": longest} if longest else {}
-            ids = injector.tokenizer(different, verbose=False, **cut)["input_ids"] if different else []
-            touched = [text for text, row in zip(different, ids, strict=True) if max(row, default=0) >= first_id]
-            injected = dict(zip(touched, self._encode(model, touched), strict=True))
-        new = [text for text in different if text not in injected and text not in self._plain]
+            new = [text for text in different if text not in self._injected]
+            touched = self._find_touched(model, new)
+            self._injected |= dict(zip(touched, self._encode(model, touched), strict=True))
+        new = [text for text in different if text not in self._injected and text not in self._plain]
         self._plain |= dict(zip(new, self._encode(self.model, new), strict=True))
         if not texts:
             return torch.empty(0, self.model.get_embedding_dimension())
-        return torch.stack([injected[text] if text in injected else self._plain[text] for text in texts])
+        return torch.stack([self._injected.get(text, self._plain.get(text)) for text in texts])  # type: ignore[misc]
+
+    def _find_touched(self, model: Any, texts: Sequence[str]) -> list[str]:
+        """Returns the texts in which an injected model reads a vector."""
+        injector = model[0].injector
+        first_id, longest = injector.table.first_id, self.model.max_seq_length
+        cut = {"truncation": True, "max_length": longest} if longest else {}
+        ids = injector.tokenizer(list(texts), verbose=False, **cut)["input_ids"] if texts else []
+        return [text for text, row in zip(texts, ids, strict=True) if max(row, default=0) >= first_id]
 
     def _encode(self, model: Any, texts: Sequence[str]) -> torch.Tensor:
         """Returns the embeddings (N, H) of texts by a model."""

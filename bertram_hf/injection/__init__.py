@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .labels import align_word_labels, find_answer_tokens, ignore_injected_labels
     from .policy import InjectionPolicy
     from .sentence_transformers import bake_sentence_transformer, inject_sentence_transformer
+    from .unknown_words import UnknownWords
 
 __getattr__ = import_lazily(
     __name__,
@@ -28,6 +29,7 @@ __getattr__ = import_lazily(
         "labels": ("align_word_labels", "find_answer_tokens", "ignore_injected_labels"),
         "policy": ("InjectionPolicy",),
         "sentence_transformers": ("bake_sentence_transformer", "inject_sentence_transformer"),
+        "unknown_words": ("UnknownWords",),
     },
 )
 
@@ -37,6 +39,7 @@ __all__ = [
     "InjectedTokenizer",
     "InjectionPolicy",
     "SlashAugmentation",
+    "UnknownWords",
     "align_word_labels",
     "bake",
     "bake_sentence_transformer",

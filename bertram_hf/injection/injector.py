@@ -31,6 +31,7 @@ from .saving import (
     save_packs,
 )
 from .tokenizer import Mode, SplicingBackend, splice_tokenizer
+from .unknown_words import MetWords, UnknownWords
 from .word_index import WordIndex, find_unusable
 
 logger = logging.getLogger(__name__)
@@ -58,6 +59,8 @@ class BertramEmbeddingInjector(PreTrainedModel):
         train_vectors: Whether the vectors themselves are trained.
         fine_tuned: Whether the model was fine-tuned, input embeddings included, from the one that the vectors are for.
             Then its embedding space has another fingerprint, though it has hardly moved, and is not asked for.
+        induce_unknown: How words are read that are met in texts and stand in no pack, such as misspellings; by default
+            as the model reads them. Not saved with the injector.
 
     Raises:
         ValueError: If the vectors do not fit the model: other embedding space or size, NaN, a special token as a word,
@@ -87,6 +90,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
         freeze_embeddings: bool = True,
         train_vectors: bool = False,
         fine_tuned: bool = False,
+        induce_unknown: UnknownWords | None = None,
     ) -> None:
         embedding = model.get_input_embeddings()
         if isinstance(embedding, InjectedEmbedding):
@@ -119,6 +123,12 @@ class BertramEmbeddingInjector(PreTrainedModel):
         self.register_load_state_dict_pre_hook(_restore_prefix)
         if len(pack):
             self._add_checked(pack, DEFAULT_PACK)
+        self._met_rows = range(0)
+        self.induce_unknown = induce_unknown
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.induce_unknown = self._induce_unknown  # a copy meets words of its own
 
     def __repr__(self) -> str:
         packs = ", ".join(f"{name} ({len(rows):,})" for name, rows in self.packs.items()) or "none"
@@ -134,6 +144,60 @@ class BertramEmbeddingInjector(PreTrainedModel):
     def backend(self) -> SplicingBackend:
         """The tokenizer's backend, which finds the words."""
         return self.tokenizer._tokenizer
+
+    @property
+    def induce_unknown(self) -> UnknownWords | None:
+        """How words are read that stand in no pack; it may be changed, and None switches it off."""
+        return self._induce_unknown
+
+    @induce_unknown.setter
+    def induce_unknown(self, unknown: UnknownWords | None) -> None:
+        for row in self._met_rows:
+            self._free_row(row)
+        self._induce_unknown = unknown
+        if unknown is None:
+            self.backend.meet, self._met_rows = None, range(0)
+            return
+        fingerprint = unknown.model.embedding_fingerprint()
+        if self._fingerprint is not None and fingerprint != self._fingerprint:
+            raise ValueError(
+                f"The BERTRAM model of induce_unknown is for the embedding space {fingerprint}; this model has "
+                f"{self._fingerprint}. Take one for this model."
+            )
+        if len(self._met_rows) < unknown.max_words:
+            first = len(self.backend.words)
+            self._met_rows = range(first, first + unknown.max_words)
+            self.backend.words += [""] * unknown.max_words
+            empty = torch.zeros(unknown.max_words, self._embedding_size)
+            self.table.append(empty, torch.zeros(unknown.max_words, dtype=torch.bool))
+        self.backend.meet = MetWords(unknown, self._put_met, self._met_rows[: unknown.max_words])
+
+    def _free_row(self, row: int) -> None:
+        """Takes a word that was met away."""
+        word = self.backend.words[row]
+        if word and self._index.rows.get(self._index.key(word)) == row:
+            self._index.remove(word)
+        self.backend.words[row] = ""
+        self.backend.respelled.pop(row, None)
+        self.backend.in_place.discard(row)
+
+    def _put_met(self, rows: dict[str, int], right: dict[str, str], vectors: WordVectors | None) -> None:
+        """Gives words that were met their rows, unless they stand in a pack."""
+        beside = divide_by_mode(vectors, self.mode)[0] if vectors is not None else set()
+        for word, row in rows.items():
+            self._free_row(row)
+            if self._index.key(word) in self._index.rows:
+                continue
+            self.backend.words[row] = word
+            if word in right:
+                self.backend.respelled[row] = right[word]
+            elif vectors is not None:
+                with torch.no_grad():
+                    self.table.vectors[row] = vectors[word].to(self.table.vectors)
+                self.table.is_beside[row] = word in beside
+                if word not in beside:
+                    self.backend.in_place.add(row)
+            self._index.add(word, row)
 
     def forward(
         self,
@@ -284,7 +348,8 @@ class BertramEmbeddingInjector(PreTrainedModel):
         self, save_directory: str | os.PathLike, *, token_style: TokenStyle = "word"
     ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         """Writes an ordinary checkpoint and tokenizer that need no bertram_hf, and returns both; see [`bake`]."""
-        words = {self.backend.words[row]: row for row in self._index.rows.values()}
+        listed = [row for row in self._index.rows.values() if row not in self._met_rows]
+        words = {self.backend.words[row]: row for row in listed}
         rows = list(words.values())
         vectors = WordVectors(list(words), self.table.vectors.detach()[rows])
         is_beside = self.table.is_beside[rows].tolist()

@@ -17,6 +17,7 @@ from .configuration import InjectedConfig
 from .injector import BertramEmbeddingInjector, inject_saved
 from .saving import InjectorSettings
 from .tokenizer import Mode
+from .unknown_words import UnknownWords
 
 # Poolings that can leave a token out by its weight alone.
 WEIGHTED_POOLINGS = {"cls", "lasttoken", "mean", "mean_sqrt_len_tokens"}
@@ -81,7 +82,11 @@ class InjectedTransformer(Transformer):
 
 
 def inject_sentence_transformer(
-    model: SentenceTransformer, vectors: WordVectors | Mapping[str, torch.Tensor], mode: Mode = "auto"
+    model: SentenceTransformer,
+    vectors: WordVectors | Mapping[str, torch.Tensor],
+    mode: Mode = "auto",
+    *,
+    induce_unknown: UnknownWords | None = None,
 ) -> SentenceTransformer:
     """Returns a copy of a sentence-transformers model that represents rare words by their vectors.
 
@@ -94,6 +99,7 @@ def inject_sentence_transformer(
         model: A text model whose first module is sentence-transformers' `Transformer`.
         vectors: Vectors for the model's encoder.
         mode: See [`BertramEmbeddingInjector`].
+        induce_unknown: How words are read that stand in no pack, such as misspellings. Not saved with the model.
 
     Returns:
         The copy; `copy[0].injector` adds and removes packs of words.
@@ -112,7 +118,9 @@ def inject_sentence_transformer(
     copies: dict[int, Any] = {id(transformer): injected}  # deepcopy then puts it in the first module's place
     injected.__setstate__(copy.deepcopy(transformer.__dict__, copies))
     injected._prompt_length_mapping.clear()  # a prompt may contain a word
-    injected._install(BertramEmbeddingInjector(injected.model, injected.processor, vectors, mode=mode))
+    injected._install(
+        BertramEmbeddingInjector(injected.model, injected.processor, vectors, mode, induce_unknown=induce_unknown)
+    )
     return copy.deepcopy(model, copies)
 
 

@@ -6,7 +6,7 @@ from `first_id` on are rows of the injector's table.
 """
 
 import copy
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,8 @@ class SplicingBackend:
         self.protected_ids = protected_ids
         self.mode = mode
         self.in_place: set[int] = set()
+        self.respelled: dict[int, str] = {}  # rows of misspellings, and what is read in their place
+        self.meet: Callable[[Sequence[str]], None] | None = None  # may add words of texts before they are encoded
         self.enabled = True
         slash = rust.encode(" /", add_special_tokens=False)  # with the space that byte-level tokenizers see in "w / w"
         self.slash = (slash.ids[-1], slash.tokens[-1])
@@ -85,6 +87,10 @@ class SplicingBackend:
         if name == "rust" or name.startswith("__"):  # not yet there, or not ours to give, while unpickling
             raise AttributeError(name)
         return getattr(self.rust, name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies know the words that were met; only the injector's own tokenizer meets new ones."""
+        return {**self.__dict__, "meet": None}
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("encode_special_tokens", "post_processor", "normalizer", "pre_tokenizer", "decoder", "model"):
@@ -158,6 +164,8 @@ class SplicingBackend:
     ) -> Sequence[Encoding | SplicedEncoding]:
         """Encodes texts or pairs of texts with the truncation and padding that are set on the Rust tokenizer."""
         sequences = [_split_pair(item, is_pretokenized) for item in inputs]
+        if self.meet is not None and self.enabled:
+            self.meet([text if isinstance(text, str) else " ".join(text) for texts in sequences for text in texts])
         matches = [[self._find(text) for text in texts] for texts in sequences]
         if not any(any(found) for found in matches):
             return self.rust.encode_batch(
@@ -282,6 +290,8 @@ class SplicingBackend:
         """Returns the tokens of a word with its vector, or of several words that share tokens."""
         # Two words for a term of several; the offsets of pre-split words begin anew in each.
         (word, origin), (last_word, last_origin) = (pieces[0].word, origins[0]), (pieces[-1].word, origins[-1])
+        if len(matches) == 1 and matches[0].row in self.respelled:
+            return self._respell(text, matches[0], origin, word, limit)
         keeps_pieces = self.mode == "slash" or (
             self.mode == "auto" and any(match.row not in self.in_place for match in matches)
         )
@@ -302,6 +312,17 @@ class SplicingBackend:
             done = match.end
         end = last_origin + pieces[-1].offsets[1]
         return result + self._tokenize_rest(text, done, end, last_origin, last_word)
+
+    def _respell(self, text: str, match: WordMatch, origin: int, word: int | None, limit: int | None) -> list[Token]:
+        """Returns the tokens of what is read in place of a word, with the word's own offsets."""
+        right = self.respelled[match.row]
+        if text[match.start - 1 : match.start].isspace():
+            right = f" {right}"  # which byte-level tokenizers see
+        encoding = self.bare.encode(right, add_special_tokens=False)
+        matches = [found for found in self.index.find(right) if found.row not in self.respelled]
+        offsets = (match.start - origin, match.end - origin)
+        tokens = self._splice_text(right, encoding, matches, limit)
+        return [token._replace(offsets=offsets, word=word, can_cut=i == 0) for i, token in enumerate(tokens)]
 
     def _tokenize_rest(self, text: str, start: int, end: int, origin: int, word: int | None) -> list[Token]:
         rest = text[start:end]

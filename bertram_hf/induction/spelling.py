@@ -1,0 +1,111 @@
+"""What unknown words are misspellings of: words that a model has a token for, or words of a user's texts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+
+from ..modeling_bertram import BertramModel
+from ..modeling_look_alikes import compare_with
+from ..processing_bertram import BertramProcessor
+from ..processing_context import is_uncased
+from ..processing_look_alikes import LookAlikes
+from ..utils.models import in_eval_mode
+from ..words.splitting import normalize_spelling
+from .induce import induce_vectors
+
+SHORTEST = 4  # letters; shorter words look like many others
+
+
+class Spelling(NamedTuple):
+    """A word that an unknown one probably stands for."""
+
+    word: str
+    probability: float
+
+
+class SpellingJudge:
+    """Finds the words that unknown ones are misspellings of, by their letters and by what a BERTRAM model says of them.
+
+    Args:
+        model: A BERTRAM model that has learnt to tell misspellings (`config.look_alikes`).
+        processor: Its processor.
+        known: Words that are right, the most frequent first or with their counts, such as those of the texts that are
+            searched. None of them is a misspelling, and each may be what one stands for. Without them, only words that
+            the encoder has a token for are.
+
+    Raises:
+        ValueError: If the model has not learnt that.
+
+    Example:
+        >>> judge = SpellingJudge(shipped_bertram, shipped_processor, ["dasatinib", "kumquat"])
+        >>> judge(["resigntaion", "dasatnib", "zorilla"])["dasatnib"].word
+        'dasatinib'
+    """
+
+    def __init__(
+        self, model: BertramModel, processor: BertramProcessor, known: Mapping[str, int] | Iterable[str] = ()
+    ) -> None:
+        if processor.look_alikes is None or not model.config.look_alikes:
+            raise ValueError(
+                "Expected a BERTRAM model that has learnt to tell misspellings; this one has not. Train it with "
+                "`look_alikes: {}` in its recipe."
+            )
+        self.model, self.processor = model, processor
+        self.lower_case = is_uncased(processor.tokenizer)
+        self._tokens = processor.look_alikes
+        self._first = model.get_input_embeddings().num_embeddings  # stands for the most frequent of the known words
+        self._known: dict[str, None] = {}
+        self.learn(sorted(known, key=lambda word: -known[word]) if isinstance(known, Mapping) else known)
+
+    def learn(self, words: Iterable[str]) -> None:
+        """Takes further words for right."""
+        spelled = (normalize_spelling(word, self.lower_case) for word in words)
+        self._known |= dict.fromkeys(word for word in spelled if word.isalpha() and word not in self._tokens)
+        self._words = [word for word in self._known if len(word) >= SHORTEST]
+        ids = range(self._first, self._first + len(self._words))
+        self._look_alikes = LookAlikes([*self._tokens.words, *self._words], [*self._tokens.token_ids.tolist(), *ids])
+
+    def is_known(self, word: str) -> bool:
+        """Whether a word is right."""
+        return word in self._known or word in self._tokens
+
+    @torch.inference_mode()
+    def __call__(self, words: Sequence[str]) -> dict[str, Spelling]:
+        """Returns what words probably stand for; those that stand for nothing known are missing."""
+        words = [word for word in words if len(word) >= SHORTEST and not self.is_known(word)]
+        if not words:
+            return {}
+        token_ids, kinds = (torch.from_numpy(found) for found in self._look_alikes(words))
+        with in_eval_mode(self.model):
+            own = self._embed(words)
+            others = token_ids[token_ids >= self._first].unique()
+            table = self.model.get_input_embeddings().weight.detach().float().cpu()
+            found = table[token_ids.where(token_ids < self._first, 0)]
+            if len(others):
+                embedded = self._embed([self._words[index] for index in (others - self._first).tolist()])
+                is_other = token_ids >= self._first
+                found[is_other] = embedded[torch.searchsorted(others, token_ids[is_other])]
+            mean = self.model.vocabulary_mean.float().cpu()
+            mixture, device = self.model.look_alike_mixture, self.model.device
+            logits = mixture(
+                compare_with(own, found, mean).to(device),
+                token_ids.to(device),
+                kinds.to(device),
+                torch.zeros(len(words), device=device),
+            )
+        probabilities, best = logits.float().softmax(dim=1)[:, 1:].cpu().max(dim=1)
+        ids = token_ids.gather(1, best[:, None])[:, 0].tolist()
+        return {
+            word: Spelling(self._look_alikes.name(token_id), probability)
+            for word, token_id, probability in zip(words, ids, probabilities.tolist(), strict=True)
+            if probability > 0
+        }
+
+    def _embed(self, words: Sequence[str]) -> torch.Tensor:
+        """Returns the vectors (W, H) of words by their spelling alone."""
+        contexts: dict[str, list[str]] = {word: [] for word in words}
+        vectors = induce_vectors(
+            self.model, self.processor, contexts, look_alikes=False, show_progress=False, warn=False
+        )
+        return vectors.embeddings.float()
