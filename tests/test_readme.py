@@ -149,6 +149,20 @@ def test_sentence_example_runs(minilm):
     assert names["sentence_model"].encode(["A kumquat."]).shape == (1, 384)
 
 
+def test_unknown_words_example_runs(minilm):
+    encoder = str(get_model_path())
+    model, tokenizer = AutoModel.from_pretrained(encoder), AutoTokenizer.from_pretrained(encoder)
+    names = {"injector": bertram_hf.BertramEmbeddingInjector(model, tokenizer, {})}
+    exec(
+        minilm(block_with("UnknownWords(")).replace(
+            "(folder),\n    AutoP", f"(folder, encoder={encoder!r}),\n    AutoP"
+        ),
+        names,
+    )
+    tokens = names["injector"].tokenizer.tokenize("dasatnib")
+    assert tokens == tokenizer.tokenize("dasatinib")
+
+
 def test_commands_are_known():
     commands = [
         shlex.split(line, comments=True)[1:]

@@ -5,12 +5,14 @@ from typing import NamedTuple
 
 import torch
 
+from ..configuration_bertram import NUM_LENGTHS, TWO_ERRORS
 from ..modeling_bertram import BertramModel
 from ..modeling_look_alikes import compare_with
 from ..processing_bertram import BertramProcessor
 from ..processing_context import is_uncased
 from ..processing_look_alikes import LookAlikes
 from ..utils.models import in_eval_mode
+from ..words.families import word_family
 from ..words.splitting import normalize_spelling
 from .induce import induce_vectors
 
@@ -18,14 +20,17 @@ SHORTEST = 4  # letters; shorter words look like many others
 
 
 class Spelling(NamedTuple):
-    """A word that an unknown one probably stands for."""
+    """A word that an unknown one probably stands for, and whether it is more than one typing error away."""
 
     word: str
     probability: float
+    is_far: bool
 
 
 class SpellingJudge:
     """Finds the words that unknown ones are misspellings of, by their letters and by what a BERTRAM model says of them.
+
+    Another form of a known word is no misspelling of it.
 
     Args:
         model: A BERTRAM model that has learnt to tell misspellings (`config.look_alikes`).
@@ -77,6 +82,7 @@ class SpellingJudge:
         if not words:
             return {}
         token_ids, kinds = (torch.from_numpy(found) for found in self._look_alikes(words))
+        kinds[self._are_forms(words, token_ids, kinds)] = 0
         with in_eval_mode(self.model):
             own = self._embed(words)
             others = token_ids[token_ids >= self._first].unique()
@@ -95,12 +101,27 @@ class SpellingJudge:
                 torch.zeros(len(words), device=device),
             )
         probabilities, best = logits.float().softmax(dim=1)[:, 1:].cpu().max(dim=1)
-        ids = token_ids.gather(1, best[:, None])[:, 0].tolist()
+        ids, best_kinds = (found.gather(1, best[:, None])[:, 0] for found in (token_ids, kinds))
+        is_far = torch.div(best_kinds - 1, NUM_LENGTHS, rounding_mode="floor") == TWO_ERRORS
         return {
-            word: Spelling(self._look_alikes.name(token_id), probability)
-            for word, token_id, probability in zip(words, ids, probabilities.tolist(), strict=True)
+            word: Spelling(self._look_alikes.name(token_id), probability, far)
+            for word, token_id, probability, far in zip(
+                words, ids.tolist(), probabilities.tolist(), is_far.tolist(), strict=True
+            )
             if probability > 0
         }
+
+    def _are_forms(self, words: Sequence[str], token_ids: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
+        """Returns which look-alikes (W, K) are of the same family as their word."""
+        families = {
+            int(found): word_family(self._look_alikes.name(int(found))) for found in token_ids[kinds > 0].unique()
+        }
+        return torch.tensor(
+            [
+                [families.get(found) == word_family(word) for found in row]
+                for word, row in zip(words, token_ids.tolist(), strict=True)
+            ]
+        )
 
     def _embed(self, words: Sequence[str]) -> torch.Tensor:
         """Returns the vectors (W, H) of words by their spelling alone."""

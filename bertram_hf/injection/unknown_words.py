@@ -14,7 +14,8 @@ from ..words.pieces import PieceReader
 from ..words.splitting import normalize_spelling, split_words
 from .policy import MIN_RELIABILITY
 
-SURE, VERY_SURE = 0.3, 0.9  # that a word is a misspelling: with the user's own words, and without
+SURE = 0.5  # that a word is a misspelling, if the right words of a collection are known
+VERY_SURE = 0.9  # if they are not, or two errors have been made
 MAX_CONTEXTS = 16
 Texts = Mapping[str, Sequence[str]] | Callable[[str], Sequence[str]]
 
@@ -32,7 +33,8 @@ class UnknownWords:
             searched (`load_counts` of a corpus). They are never taken for misspellings, which may stand for them.
         contexts: Sentences of words: a mapping, which may change, or a function.
         definitions: Definitions of words, in the same form: a glossary.
-        min_probability: How probable a misspelling must be; by default .3 if `known` is given, else .9.
+        min_probability: How probable a misspelling must be: by default .5 if `known` is given, and .9 if not, or if
+            more than one error was made.
         max_words: So many words are remembered; those that were met least recently are forgotten.
         max_per_text: So many new words of one text are looked into; others wait until they are met again.
 
@@ -71,7 +73,12 @@ class UnknownWords:
         found = {word: (self._look_up(self.contexts, word), self._look_up(self.definitions, word)) for word in words}
         told = {word: own for word, own in found.items() if any(own)}
         spelled = self.judge([word for word in words if word not in told])
-        right = {word: found.word for word, found in spelled.items() if found.probability > self.min_probability}
+        sure = max(VERY_SURE, self.min_probability)
+        right = {
+            word: found.word
+            for word, found in spelled.items()
+            if found.probability > (sure if found.is_far else self.min_probability)
+        }
         return right, self._induce(told) if told else None
 
     def forget(self, word: str) -> None:

@@ -21,35 +21,17 @@ from typing import Any
 import numpy as np
 import torch
 from baselines import train_tokens, train_tsdae
+from misspelt_queries import mistype
 from sentence_transformers import SentenceTransformer
 
 from bertram_hf import WordVectors, adapt
 from bertram_hf.adaptation.documents import SearchPair, draw_pairs
 from bertram_hf.adaptation.embedders import SentenceTransformerEmbedder
 from bertram_hf.adaptation.retrieval import Retrieval, Trials
+from bertram_hf.corpus.inputs import list_slices
 from bertram_hf.evaluation.statistics import bootstrap_interval
 from bertram_hf.induction import mean_piece_vectors
 from bertram_hf.words.splitting import replace_word
-
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
-
-def mistype(word: str, draw: random.Random) -> str:
-    """Returns a word with one typing error: a letter wrong, missing, twice or too much, or two in the wrong order."""
-    mistyped = word
-    while mistyped == word:
-        place, letter = draw.randrange(len(word)), draw.choice(LETTERS)
-        before, own, after = word[:place], word[place], word[place + 1 :]
-        mistyped = draw.choice(
-            [
-                before + letter + after,
-                before + after,
-                before + own + own + after,
-                before + letter + own + after,
-                before + after[:1] + own + after[1:],
-            ]
-        )
-    return mistyped
 
 
 def mistype_queries(pairs: Sequence[SearchPair], words: Sequence[Sequence[str]], seed: int) -> list[str]:
@@ -150,7 +132,7 @@ def main() -> None:
         held, others = Path(folder) / "held.jsonl", Path(folder) / "others.jsonl"
         held.write_text("\n".join(lines[: arguments.heldout]) + "\n", encoding="utf-8")
         others.write_text("\n".join(lines[arguments.heldout :]) + "\n", encoding="utf-8")
-        pairs = draw_pairs([str(held)], number=arguments.heldout, **columns)
+        pairs = draw_pairs(list_slices(str(held)), number=arguments.heldout, **columns)
         own, seconds = timed(
             lambda: adapt(
                 others,
@@ -164,7 +146,7 @@ def main() -> None:
                 **columns,
             )
         )
-        learnt = draw_pairs([str(others)], number=len(lines), **columns)
+        learnt = draw_pairs(list_slices(str(others)), number=len(lines), **columns)
     vectors = own.vectors
     comparison = Comparison(model, pairs, vectors.words, arguments.seed)
     comparison.add("plain", 0.0)

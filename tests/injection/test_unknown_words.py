@@ -45,7 +45,7 @@ def ids_of(injector, text):
 def test_a_judge_finds_what_misspellings_stand_for(bertram):
     judge = SpellingJudge(*bertram, KNOWN)
     found = judge(["resigntaion", "dasatnib", "imatinb", "zzqx", "the", "dasatinib"])
-    assert {word: spelling.word for word, spelling in found.items() if spelling.probability > 0.3} == {
+    assert {word: spelling.word for word, spelling in found.items() if spelling.probability > 0.5} == {
         "resigntaion": "resignation",
         "dasatnib": "dasatinib",
         "imatinb": "imatinib",
