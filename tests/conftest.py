@@ -1,7 +1,21 @@
+import shutil
+
 import pytest
 import torch
 from support.tiny_models import FAMILIES, ORIGINAL
 from transformers import AutoConfig, AutoModel, BertTokenizer, RobertaTokenizer
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture(scope="session")
@@ -70,3 +84,16 @@ def gapless_tokenizer():
     """The tiny BERT tokenizer with each token once; its file has one twice, so that an id is missing."""
     tokens = dict.fromkeys((ORIGINAL / "tiny-bert" / "vocab.txt").read_text(encoding="utf-8").splitlines())
     return BertTokenizer(vocab={token: i for i, token in enumerate(tokens)}, do_lower_case=True)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium; tests in it are skipped where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if path is None:
+        pytest.skip("needs Chromium: apt-get install chromium (or put chromium or google-chrome on the PATH)")
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()

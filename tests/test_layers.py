@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "bertram_hf"
 # A package imports only what stands above it; the core, the files of remote code, imports nothing but itself.
 ORDER = (
     *("utils", "core", "conversion", "words", "induction", "injection", "corpus", "approximation", "evaluation"),
-    *("adaptation", "training", "rarification", "masked_lm", "reproduction", "cards", "cli"),
+    *("adaptation", "training", "rarification", "masked_lm", "reproduction", "cards", "app", "cli"),
 )
 CORE = (
     *("configuration_bertram", "modeling_bertram", "modeling_context", "modeling_form", "modeling_look_alikes"),

@@ -172,7 +172,7 @@ def test_commands_are_known():
     ]
     assert {command[0] for command in commands} == {
         "induce", "convert-original", "corpus", "approximate", "train", "card", "push", "rarify", "reproduce",
-        "masked-lm", "wnlampro", "adapt",
+        "masked-lm", "wnlampro", "adapt", "app",
     }  # fmt: skip
     for command in commands:
         assert build_parser().parse_args(command).run

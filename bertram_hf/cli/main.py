@@ -9,6 +9,7 @@ from ..utils.imports import EXTRAS
 from ..version import __version__
 from . import (
     adapt,
+    app,
     approximate,
     card,
     convert_original,
@@ -25,6 +26,7 @@ from . import (
 INTERRUPTED = 130  # what a shell returns for a program that Ctrl-C has ended
 COMMANDS = (
     adapt,
+    app,
     induce,
     corpus,
     approximate,

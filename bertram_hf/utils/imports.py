@@ -15,6 +15,7 @@ EXTRAS = {
     **dict.fromkeys(("datatrove", "loguru", "pyarrow", "xxhash"), "corpus"),
     **dict.fromkeys(("accelerate", "yaml"), "train"),
     **dict.fromkeys(("lemminflect", "matplotlib", "nltk", "scipy", "sklearn", "wordfreq"), "evaluation"),
+    "gradio": "app",
     "rich": "demo",
     "sentence_transformers": "sentence-transformers",
 }

@@ -1,6 +1,5 @@
 import json
 import re
-import shutil
 import time
 from html.parser import HTMLParser
 
@@ -20,17 +19,6 @@ EVIL = (
     "\ud800 alone",
     "&lt;b&gt;",
 )
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 class Page(HTMLParser):
@@ -266,18 +254,6 @@ def test_axis_holds_zero_all_values_and_a_few_round_ticks(values):
     assert 2 <= len(axis.ticks) <= 6
     assert 0 in axis.ticks
     assert all(0 <= axis.place(tick) <= 1 for tick in axis.ticks)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
-    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if path is None:
-        pytest.skip("needs Chromium: apt-get install chromium (or put chromium or google-chrome on the PATH)")
-    with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=path, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
