@@ -33,7 +33,7 @@ def adapt(
     title_column: str | None = None,
     min_count: int = 2,
     max_words: int = 20_000,
-    max_contexts: int = 16,
+    max_contexts: int = 8,
     num_documents: int = 5_000,
     share_inflections: bool = True,
     compare: bool = False,

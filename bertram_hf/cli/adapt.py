@@ -37,7 +37,7 @@ def add_command(commands: Any) -> None:
     )
     command.add_argument("--min-count", type=int, default=2, metavar="N", help="words occur so often (default: 2)")
     command.add_argument("--max-words", type=int, default=20_000, metavar="N", help="at most (default: 20000)")
-    command.add_argument("--max-contexts", type=int, default=16, metavar="N", help="sentences a word (default: 16)")
+    command.add_argument("--max-contexts", type=int, default=8, metavar="N", help="sentences a word (default: 8)")
     command.add_argument(
         "--documents", type=int, default=5000, metavar="N", help="texts that vectors are judged by (default: 5000)"
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, WordWeights
 from transformers import PreTrainedConfig
@@ -96,7 +96,8 @@ def inject_sentence_transformer(
     sentence-transformers wants that flag for every module that is not its own.
 
     Args:
-        model: A text model whose first module is sentence-transformers' `Transformer`.
+        model: A text model whose first module is sentence-transformers' `Transformer`: also a `CrossEncoder`,
+            `SparseEncoder` or `MultiVectorEncoder`.
         vectors: Vectors for the model's encoder.
         mode: See [`BertramEmbeddingInjector`].
         induce_unknown: How words are read that stand in no pack, such as misspellings. Not saved with the model.
@@ -108,7 +109,7 @@ def inject_sentence_transformer(
         ValueError: If the model cannot be injected into, or the vectors do not fit it.
 
     Example:
-        >>> from sentence_transformers import SentenceTransformer
+        >>> from sentence_transformers import CrossEncoder, SentenceTransformer
         >>> injected = inject_sentence_transformer(SentenceTransformer("bert-base-uncased"), vectors)
         >>> injected.encode(["A kumquat."]).shape
         (1, 768)
@@ -141,7 +142,7 @@ def bake_sentence_transformer(
         ValueError: If the model cannot be baked into, or words cannot become tokens.
 
     Example:
-        >>> from sentence_transformers import SentenceTransformer
+        >>> from sentence_transformers import CrossEncoder, SentenceTransformer
         >>> baked = bake_sentence_transformer(SentenceTransformer("bert-base-uncased"), vectors)
         >>> baked.tokenizer.tokenize("a kumquat")[-1]
         '⟦kumquat⟧'
@@ -151,11 +152,9 @@ def bake_sentence_transformer(
     copies: dict[int, Any] = {id(transformer.model): encoder, id(transformer.processor): tokenizer}
     baked = copy.deepcopy(model, copies)
     baked[0]._prompt_length_mapping.clear()  # a prompt may contain a word
-    if SLASH not in tokenizer.get_vocab():
+    if SLASH not in tokenizer.get_vocab() or isinstance(model, CrossEncoder):  # which pools nothing
         return baked
-    for module in model:
-        if isinstance(module, Pooling):
-            _check_pooling(module)
+    _check_pooling(model)
     tokens: list[str] = tokenizer.convert_ids_to_tokens(list(range(encoder.get_input_embeddings().num_embeddings)))
     weights = WordWeights([token or "" for token in tokens], {SLASH: 0.0}).to(model.device)
     first, *others = baked
@@ -163,12 +162,16 @@ def bake_sentence_transformer(
     return baked
 
 
-def _check_pooling(pooling: Pooling) -> None:
-    """Raises a ValueError if the slashes beside words would take part in a pooling."""
-    modes = {pooling.pooling_mode} if isinstance(pooling.pooling_mode, str) else set(pooling.pooling_mode)
-    if modes <= WEIGHTED_POOLINGS and pooling.include_prompt:
-        return
-    found = "include_prompt=False" if modes <= WEIGHTED_POOLINGS else ", ".join(sorted(modes - WEIGHTED_POOLINGS))
+def _check_pooling(model: SentenceTransformer) -> None:
+    """Raises a ValueError if the slashes beside words would take part in what a model gives."""
+    (pooling,) = [module for module in model if isinstance(module, Pooling)] or [None]
+    if pooling is None:
+        found = type(model).__name__
+    else:
+        modes = {pooling.pooling_mode} if isinstance(pooling.pooling_mode, str) else set(pooling.pooling_mode)
+        if modes <= WEIGHTED_POOLINGS and pooling.include_prompt:
+            return
+        found = ", ".join(sorted(modes - WEIGHTED_POOLINGS)) or "include_prompt=False"
     raise ValueError(
         f"Expected a pooling that can leave tokens out by their weight ({', '.join(sorted(WEIGHTED_POOLINGS))}, with "
         f'the prompt); got {found}. Bake with mode="replace", or keep the injected model.'
