@@ -47,6 +47,8 @@ logger = logging.getLogger(__name__)
 FEW_CONTEXTS = 8  # a word that has fewer without the judged documents gets those of these documents too
 CODE_NAME_CONTEXTS = 16
 NUM_CODE_NAMES = 200
+KNOWN_NAME = "known_words.txt"  # the words of the texts, the most frequent first, for `UnknownWords`
+MIN_KNOWN_COUNT = 2  # what occurs once may be a misspelling itself
 NO_SENTENCE = "no sentence of the texts holds it"
 UNREPEATED = ", texts that do not repeat the word"
 
@@ -104,6 +106,7 @@ class AdaptationRun:
         self.reasons: dict[str, str] = {}
         self.definitions: dict[str, list[str]] = {}
         self.summary: CorpusSummary
+        self.counts: dict[str, int]
         self.bertram: BertramModel
         self.processor: BertramProcessor
         self.checkpoint: str
@@ -186,14 +189,14 @@ class AdaptationRun:
                 return False
             self.summary = summary
             table = load_counts(folder)
-            counts = dict(zip(table["word"][:], table["count"][:], strict=True))
+            self.counts = dict(zip(table["word"][:], table["count"][:], strict=True))
             self.vocabulary = choose_words(
-                counts, self.model.tokenizer, asked=asked, min_count=min_count, max_words=max_words
+                self.counts, self.model.tokenizer, asked=asked, min_count=min_count, max_words=max_words
             )
             if not self.vocabulary.rare:
                 raise ValueError(
                     f"Expected words in the texts that {self.model.name} breaks into pieces and that occur at least "
-                    f"{min_count} times; none of {len(counts):,} different words is such. Give more texts, lower "
+                    f"{min_count} times; none of {len(self.counts):,} different words is such. Give more texts, lower "
                     "min_count, or name words."
                 )
             for word, reason in self.vocabulary.left_out.items():
@@ -296,6 +299,9 @@ class AdaptationRun:
             chosen = verdict.way.choose(self.vectors) if verdict.way else self.vectors.select([])
             with write_whole(self.output) as (folder,):
                 self.model.save(chosen, mode, folder)
+                known = [word for word, count in self.counts.items() if count >= MIN_KNOWN_COUNT]
+                known.sort(key=lambda word: (-self.counts[word], word))
+                (folder / KNOWN_NAME).write_text("".join(f"{word}\n" for word in known), encoding="utf-8")
                 report = self.describe(verdict, chosen)
                 write_report(report, folder)
         return Adaptation(self.output, chosen, mode, verdict, report)

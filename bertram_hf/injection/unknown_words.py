@@ -30,7 +30,8 @@ class UnknownWords:
         model: A BERTRAM model for the encoder.
         processor: Its processor.
         known: Words that are right, the most frequent first or with their counts, such as those of the texts that are
-            searched (`load_counts` of a corpus). They are never taken for misspellings, which may stand for them.
+            searched (`known_words.txt` of `bertram adapt`). They are never taken for misspellings, which may stand for
+            them.
         contexts: Sentences of words: a mapping, which may change, or a function.
         definitions: Definitions of words, in the same form: a glossary.
         min_probability: How probable a misspelling must be: by default .5 if `known` is given, and .9 if not, or if

@@ -73,6 +73,9 @@ def test_a_sentence_transformer_learns_the_words_of_texts(folders):
         assert (model.encode([touched]) != plain.encode([touched])).any()
     counts = adapted.report["texts"]
     assert counts["num_texts"] == 150
+    known = (folders / "out" / "known_words.txt").read_text().split()
+    assert set(RARE) <= set(known)
+    assert set(known) & set(KNOWN)
     assert counts["num_touched_texts"] == (150 if adapted.verdict.way else 0)
     assert not (folders / "out.work").exists()
     for row in adapted.report["words"]:
