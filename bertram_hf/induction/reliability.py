@@ -67,7 +67,7 @@ def assess_vectors(model: BertramModel, words: Sequence[str], *readings: Any) ->
     Returns:
         `reliability`: for each word the cosine, between 0 and 1, that its vector is expected to have with the true one,
         if the model's configuration has what `fit_reliability` found; `agreement`: for each word the cosine between
-        its vector and what its pieces say alone, in mode pieces.
+        its vector and what its pieces say alone, in mode pieces; `misleading`: True for words where that is low.
     """
     coefficients, reads_pieces = model.config.reliability, model.config.reads_pieces
     if coefficients is None and not reads_pieces:
@@ -76,7 +76,11 @@ def assess_vectors(model: BertramModel, words: Sequence[str], *readings: Any) ->
     found = {"agreement": signs[:, -1]} if reads_pieces else {}
     if coefficients is not None:
         found["reliability"] = (signs @ torch.tensor(coefficients, device=signs.device)).clamp(0.0, 1.0)
-    return {
+    assessed: dict[str, dict[str, Any]] = {
         name: {word: round(value, 4) for word, value in zip(words, values.tolist(), strict=True)}
         for name, values in found.items()
     }
+    lowest = model.config.misleading_agreement
+    if reads_pieces and lowest is not None:
+        assessed["misleading"] = {word: True for word, value in assessed["agreement"].items() if value < lowest}
+    return assessed

@@ -20,7 +20,6 @@ VECTORS_NAME = "word_vectors.safetensors"
 METADATA_NAME = "word_vectors.json"
 FORMAT = 1
 MISSPELT_SHARE = 0.5  # of a known word in a vector, above which the vector's word is taken for its misspelling
-MISLEADING_AGREEMENT = 0.6  # below it the pieces say something else than the vector
 # What is known of words, by word.
 DETAILS = (
     "context_weights",
@@ -30,6 +29,7 @@ DETAILS = (
     "look_alikes",
     "reliability",
     "agreement",
+    "misleading",
 )
 
 
@@ -51,6 +51,8 @@ class WordVectors:
             model estimates that.
         agreement: For each word the cosine between its vector and what its pieces say alone, minus the vocabulary's
             mean, if the model reads pieces.
+        misleading: Words whose pieces say something else than the vector, by the model's `misleading_agreement`, each
+            with True.
 
     Example:
         >>> vectors = WordVectors(["kumquat"], torch.ones(1, 3))
@@ -71,6 +73,7 @@ class WordVectors:
     encoder: str | None = None
     reliability: dict[str, float] = field(default_factory=dict)
     agreement: dict[str, float] = field(default_factory=dict)
+    misleading: dict[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.words = list(self.words)
@@ -160,12 +163,11 @@ class WordVectors:
         whose pieces mislead, such as invented names, because they do not agree with the vector.
 
         Example:
-            >>> vectors = WordVectors(["zarvo", "kumquat"], torch.eye(2), agreement={"zarvo": 0.3, "kumquat": 0.8})
+            >>> vectors = WordVectors(["zarvo", "kumquat"], torch.eye(2), misleading={"zarvo": True})
             >>> vectors.replacing()
             {'zarvo'}
         """
-        misled = {word for word in self.words if self.agreement.get(word, 1.0) < MISLEADING_AGREEMENT}
-        return misled | self.misspellings()
+        return {word for word in self.words if self.misleading.get(word)} | self.misspellings()
 
     def unreliable(self, minimum: float) -> set[str]:
         """Returns the words whose vectors are known to be less reliable than `minimum`. A misspelling is not among
@@ -253,6 +255,7 @@ class WordVectors:
             "encoder": self.encoder,
             "reliability": self.reliability,
             "agreement": self.agreement,
+            "misleading": self.misleading,
         }
         with write_whole(folder / VECTORS_NAME, folder / METADATA_NAME) as (vectors_file, metadata_file):
             save_file(tensors, vectors_file, metadata={"format": "pt"})
@@ -314,6 +317,7 @@ class WordVectors:
             encoder=metadata["encoder"],
             reliability=metadata["reliability"],
             agreement=metadata["agreement"],
+            misleading=metadata["misleading"],
         )
 
     def push_to_hub(self, repo_id: str, *, private: bool | None = None, token: str | bool | None = None) -> str:
@@ -338,6 +342,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
         "encoder": None,
         "reliability": {},
         "agreement": {},
+        "misleading": {},
     } | metadata  # which were added later
     checks: dict[str, Callable[[Any], bool]] = {
         "words": lambda value: _is_list(value, str),
@@ -350,6 +355,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
         "encoder": _is_text_or_none,
         "reliability": _is_shares,
         "agreement": _is_shares,
+        "misleading": lambda value: _maps(value, lambda is_so: isinstance(is_so, bool)),
     }
     for name, check in checks.items():
         if name not in metadata or not check(metadata[name]):

@@ -24,7 +24,7 @@ def divide_by_mode(vectors: WordVectors, mode: Mode) -> tuple[set[str], set[str]
         mode: See [`BertramEmbeddingInjector`].
 
     Example:
-        >>> vectors = WordVectors(["zarvo", "kumquat"], torch.eye(2), agreement={"zarvo": 0.3, "kumquat": 0.8})
+        >>> vectors = WordVectors(["zarvo", "kumquat"], torch.eye(2), misleading={"zarvo": True})
         >>> divide_by_mode(vectors, "auto")
         ({'kumquat'}, set())
     """

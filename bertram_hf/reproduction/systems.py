@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..configuration_bertram import BertramConfig
 from ..evaluation.recovery import POOL_FACTOR
 from ..induction.draws import ContextDraws
 from ..induction.induce import induce_vectors
@@ -147,5 +148,7 @@ def name_model(model: str) -> str:
     digest = hashlib.sha256(weights.read_bytes())
     found = read_json(config) if config.is_file() else {}
     if found.get("piece_strength") is not None:
-        digest.update(json.dumps([found.get(name) for name in (*SET_AFTER_TRAINING, "reliability")]).encode())
+        defaults = {name: getattr(BertramConfig, name) for name in (*SET_AFTER_TRAINING, "reliability")}
+        values = {name: found.get(name, default) for name, default in defaults.items()}
+        digest.update(json.dumps([value for name, value in values.items() if value != defaults[name]]).encode())
     return digest.hexdigest()[:32]

@@ -9,7 +9,8 @@ from ..configuration_bertram import PRESETS
 from ..corpus.settings import CorpusSource
 from ..utils.settings import build_settings, load_settings
 
-SET_AFTER_TRAINING = ("piece_strength", "agreement_threshold")  # of a trained model: changing them trains nothing anew
+# Of a trained model: changing them trains nothing anew.
+SET_AFTER_TRAINING = ("piece_strength", "agreement_threshold", "misleading_agreement")
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ class PieceStageSettings(StageSettings):
         bare_share: So many words of a batch come without a context.
         piece_strength: Of the trained model; see [`BertramConfig`].
         agreement_threshold: Of the trained model.
+        misleading_agreement: Of the trained model.
         ridge_words: The ridge regression is made on at most so many words, as the encoder has to read them.
         meaning: Weight of definitions in [`EncoderLoss`]; words of several pieces need no target for it.
         restoring: Weight of texts in [`EncoderLoss`].
@@ -108,6 +110,7 @@ class PieceStageSettings(StageSettings):
     bare_share: float = 0.1
     piece_strength: float | None = 8.0
     agreement_threshold: float | None = 0.1
+    misleading_agreement: float | None = 0.6
     ridge_words: int = 4000
     meaning: float = 0.0
     restoring: float = 0.0

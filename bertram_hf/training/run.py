@@ -193,6 +193,7 @@ class TrainingRun:
         if settings.piece_strength is not None:  # both readings are trained, each by itself
             model.config.piece_strength = settings.piece_strength
             model.config.agreement_threshold = settings.agreement_threshold
+            model.config.misleading_agreement = settings.misleading_agreement
             model.config.hidden_token_id = self.tokenizer.unk_token_id
         if len(makers) > 1:
             model.config.reliability = self.fit_reliability(model, processor, makers[1].contexts.words, folder)

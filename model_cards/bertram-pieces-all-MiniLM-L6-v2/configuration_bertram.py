@@ -88,6 +88,8 @@ class BertramConfig(PreTrainedConfig):
             is the cosine between what the pieces say alone and what the contexts say without them, minus the
             vocabulary's mean: the pieces of a technical term tell its meaning, those of an invented name do not.
         agreement_slope: How sharply pieces are divided into these two kinds.
+        misleading_agreement: In mode pieces: a word whose vector has a smaller cosine with what its pieces say alone,
+            minus the vocabulary's mean, is better replaced by its vector than read beside it. None for no word.
         hidden_token_id: The token that hides pieces, the unknown one.
         reliability: Coefficients by which the reliability of a vector is estimated; see `assess_vectors`.
         form_vocab_size: Number of n-grams or characters, UNK (0) and PAD (1) included; not used in mode pieces.
@@ -130,6 +132,7 @@ class BertramConfig(PreTrainedConfig):
     piece_strength: float | int | None = None
     agreement_threshold: float | int | None = None
     agreement_slope: float | int = 12.0
+    misleading_agreement: float | int | None = 0.6
     hidden_token_id: int | None = None
     reliability: list[float] | None = None
     form_vocab_size: int = 2

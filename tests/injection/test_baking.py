@@ -35,7 +35,7 @@ def make_masked(make_encoder, gapless_tokenizer, roberta_tokenizer):
         model = AutoModelForMaskedLM.from_config(encoder.config).eval()
         size = model.get_input_embeddings().weight.shape[1]
         words = ["kumquat", "resigntaion", "myocardial infarction", *more]
-        vectors = WordVectors(words, torch.randn(len(words), size) * 0.05, agreement={"resigntaion": 0.1})
+        vectors = WordVectors(words, torch.randn(len(words), size) * 0.05, misleading={"resigntaion": True})
         return BertramEmbeddingInjector(model, tokenizer, vectors, mode=mode)
 
     return make

@@ -235,8 +235,7 @@ def test_auto_leaves_unreliable_vectors_out_and_says_so(make_injector, bert_toke
 
 def test_auto_replaces_words_whose_pieces_mislead(make_injector, bert_tokenizer, tmp_path):
     model = make_injector()[0].remove()
-    agreement = {"kumquat": 0.2, "quokka": 0.7}
-    vectors = WordVectors([*agreement, "qualm"], torch.randn(3, 32), agreement=agreement)
+    vectors = WordVectors(["kumquat", "quokka", "qualm"], torch.randn(3, 32), misleading={"kumquat": True})
     injector = BertramEmbeddingInjector(model, bert_tokenizer, vectors)
     injector.save_pretrained(tmp_path)
     for tokenizer in (injector.tokenizer, AutoTokenizer.from_pretrained(tmp_path)):

@@ -213,7 +213,9 @@ def test_a_real_model_in_a_fresh_process_embeds_the_same(minilm, tmp_path):
 @pytest.mark.parametrize("mode", ["replace", "slash", "auto"])
 def test_a_baked_model_needs_no_package_and_embeds_as_the_injected_one(make_model, tmp_path, family, mode):
     model = make_model(family, gapless=True)
-    words = WordVectors(["quokka", "numbat"], torch.stack([random_vector(), random_vector(1)]), agreement={"numbat": 0})
+    words = WordVectors(
+        ["quokka", "numbat"], torch.stack([random_vector(), random_vector(1)]), misleading={"numbat": True}
+    )
     texts = [text.replace("kumquat", word) for text in TEXTS for word in ("quokka", "numbat")] + ["either / or"]
     expected = inject_sentence_transformer(model, words, mode).encode(texts)
     baked = bake_sentence_transformer(model, words, mode)
