@@ -153,7 +153,7 @@ def test_missing_fields_are_named_and_those_that_came_later_may_be_missing(vecto
     content = json.loads(path.read_text())
     for name in content.keys() - {"format"}:
         path.write_text(json.dumps({key: value for key, value in content.items() if key != name}))
-        if name in ("look_alikes", "encoder", "reliability", "agreement"):
+        if name in ("look_alikes", "encoder", "reliability", "agreement", "misleading"):
             assert WordVectors.from_pretrained(tmp_path).words == vectors.words
         else:
             with pytest.raises(ValueError, match=f"the field '{name}' is missing or damaged; got nothing"):
