@@ -140,7 +140,7 @@ class Playground:
             raise ValueError(f"Type a text{f' with one {mask}' if self.task == 'fill-mask' else ''}.")
         with self._lock:
             plain = self._answer(self._model, self._model_tokenizer, text)
-            vectors = _join(words) if words else {}
+            vectors: Any = _join(words) if words else {}
             injector = BertramEmbeddingInjector(self._model, self._model_tokenizer, vectors)
             try:
                 return plain, self._answer(injector, injector.tokenizer, text)

@@ -41,23 +41,27 @@ def make_masked(make_encoder, gapless_tokenizer, roberta_tokenizer):
     return make
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_baked_model_gives_the_same_outputs_and_never_predicts_a_new_token(make_masked, tmp_path, family):
-    injector = make_masked(family)
+def assert_baked_gives_the_same(injector, texts, folder):
+    """Bakes and loads; returns the injector's logits and the baked tokenizer."""
     vocab_size = injector.model.config.vocab_size
+    injector.bake(folder)
+    model, tokenizer = AutoModelForMaskedLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    batch, baked = (each(texts, padding=True, return_tensors="pt") for each in (injector.tokenizer, tokenizer))
     with torch.no_grad():
-        batch = injector.tokenizer(TEXTS, padding=True, return_tensors="pt")
-        expected = injector(**batch).logits
-        injector.bake(tmp_path)
-        model = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
-        tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-        baked = tokenizer(TEXTS, padding=True, return_tensors="pt")
-        logits = model(**baked).logits
+        expected, logits = injector(**batch).logits, model(**baked).logits
+    assert baked.keys() == batch.keys()
     assert baked["attention_mask"].tolist() == batch["attention_mask"].tolist()
     assert model.config.vocab_size == model.get_input_embeddings().num_embeddings == logits.shape[-1] >= len(tokenizer)
     is_token = batch["attention_mask"].bool()
     torch.testing.assert_close(logits[is_token][:, :vocab_size], expected[is_token], atol=1e-5, rtol=1e-4)
     assert logits[is_token][:, vocab_size:].max() < expected[is_token].min()
+    return expected, tokenizer
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_baked_model_gives_the_same_outputs_and_never_predicts_a_new_token(make_masked, tmp_path, family):
+    injector = make_masked(family)
+    expected, _ = assert_baked_gives_the_same(injector, TEXTS, tmp_path)
     # The injector goes on as before.
     with torch.no_grad():
         assert torch.equal(injector(**injector.tokenizer(TEXTS, padding=True, return_tensors="pt")).logits, expected)
@@ -99,7 +103,6 @@ def test_released_style_wants_the_token_in_the_text(make_masked, tmp_path, famil
 def test_words_keep_their_pieces_beside_their_vectors(make_masked, tmp_path, family, mode):
     more = ["infarction", "acute myocardial infarction", "it's", "C++", "zorilla-like", "zorilla_like"]
     injector = make_masked(family, mode, more)
-    vocab_size = injector.model.config.vocab_size
     texts = [
         *TEXTS,
         "an acute myocardial infarction, an infarction",
@@ -108,19 +111,7 @@ def test_words_keep_their_pieces_beside_their_vectors(make_masked, tmp_path, fam
         "kumquat/kumquat [kumquat] kumquat-tree",
         "kumquat_tree",
     ]
-    with torch.no_grad():
-        batch = injector.tokenizer(texts, padding=True, return_tensors="pt")
-        expected = injector(**batch).logits
-        injector.bake(tmp_path)
-        model = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
-        tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-        baked = tokenizer(texts, padding=True, return_tensors="pt")
-        logits = model(**baked).logits
-    assert baked.keys() == batch.keys()
-    assert baked["attention_mask"].tolist() == batch["attention_mask"].tolist()
-    is_token = batch["attention_mask"].bool()
-    torch.testing.assert_close(logits[is_token][:, :vocab_size], expected[is_token], atol=1e-5, rtol=1e-4)
-    assert logits[is_token][:, vocab_size:].max() < expected[is_token].min()
+    _, tokenizer = assert_baked_gives_the_same(injector, texts, tmp_path)
     assert tokenizer.mask_token_id == injector.plain_tokenizer.mask_token_id
     plain = "the old town"
     assert tokenizer(plain)["input_ids"] == injector.plain_tokenizer(plain)["input_ids"]
