@@ -207,6 +207,8 @@ class BertramConfig(PreTrainedConfig):
             )
         if self.agreement_threshold is not None and self.piece_strength is None:
             raise ValueError("agreement_threshold needs piece_strength, whose share it changes; got None.")
+        if self.misleading_agreement is not None and not 0 < self.misleading_agreement <= 1:
+            raise ValueError(f"misleading_agreement must lie in (0, 1] or be None; got {self.misleading_agreement}.")
         if self.agreement_slope <= 0:
             raise ValueError(f"agreement_slope must be positive; got {self.agreement_slope}.")
         if self.hidden_token_id is not None and self.hidden_token_id < 0:

@@ -32,7 +32,7 @@ def make_retrieval(blur, number=120):
 
 
 def make_vectors():
-    details = {"reliability": {"kumquat": 0.2, "quokka": 0.5}, "agreement": {"kumquat": 0.8, "quokka": 0.4}}
+    details = {"reliability": {"kumquat": 0.2, "quokka": 0.5}, "misleading": {"quokka": True}}
     return WordVectors(WORDS, torch.ones(2, 4), **details)
 
 
