@@ -195,6 +195,9 @@ class TrainingRun:
             model.config.agreement_threshold = settings.agreement_threshold
             model.config.misleading_agreement = settings.misleading_agreement
             model.config.hidden_token_id = self.tokenizer.unk_token_id
+            if not hasattr(model, "vocabulary_mean"):  # which the agreement is measured from
+                mean = model.get_input_embeddings().weight.detach().float().mean(dim=0)
+                model.register_buffer("vocabulary_mean", mean)
         if len(makers) > 1:
             model.config.reliability = self.fit_reliability(model, processor, makers[1].contexts.words, folder)
         if self.recipe.look_alikes is None:

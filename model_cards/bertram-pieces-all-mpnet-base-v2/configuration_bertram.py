@@ -274,7 +274,7 @@ class BertramConfig(PreTrainedConfig):
     @property
     def needs_mean(self) -> bool:
         """Whether the network compares vectors after the vocabulary's mean is subtracted."""
-        return self.output_norm is not None or self.look_alikes or self.reads_pieces
+        return self.output_norm is not None or self.look_alikes or self.agreement_threshold is not None
 
     @property
     def context_size(self) -> int:
