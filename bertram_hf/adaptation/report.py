@@ -262,7 +262,10 @@ def _plot_curve(points: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
         left = CURVE_LEFT + gap * number if len(known) > 1 else (CURVE_LEFT + CURVE_RIGHT) / 2
         drawn.append(
             {
-                **{name: point.get(name) for name in ("contexts", "known", "renamed", "injected", "won_back")},
+                **{
+                    name: point.get(name)
+                    for name in ("contexts", "known", "renamed", "left_out", "injected", "won_back")
+                },
                 "interval": interval,
                 "x": round(left, 2),
                 "y": height(point["won_back"]),

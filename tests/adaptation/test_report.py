@@ -101,7 +101,14 @@ def make_report(num_words=120, **fields):
                 "num_words": 200,
                 "num_queries": 900,
                 "points": [
-                    {"contexts": contexts, "known": 0.8, "renamed": 0.5, "injected": 0.6, "won_back": share}
+                    {
+                        "contexts": contexts,
+                        "known": 0.8,
+                        "renamed": 0.5,
+                        "left_out": 0.55,
+                        "injected": 0.6,
+                        "won_back": share,
+                    }
                     | {"won_back_low": share - 0.08, "won_back_high": share + 0.08}
                     for contexts, share in points
                 ],
