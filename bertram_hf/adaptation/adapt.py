@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from datasets import Dataset, IterableDataset
 
 from ..corpus.inputs import Paths
@@ -101,9 +100,8 @@ def adapt(
         )
     definitions, notes = read_definitions(glossary, aliases)
     processes = Processes()
-    device = device or processes.device or ("cuda" if torch.cuda.is_available() else "cpu")
     run = AdaptationRun(
-        model=UserModel.load(model, device=device),
+        model=UserModel.load(model, device=device or processes.device),
         output=Path(output),
         seed=seed,
         processes=processes,

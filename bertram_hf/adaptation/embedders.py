@@ -64,7 +64,7 @@ class SentenceTransformerEmbedder:
         self._plain |= dict(zip(new, self._encode(self.model, new), strict=True))
         if not texts:
             return torch.empty(0, self.model.get_embedding_dimension())
-        return torch.stack([self._injected.get(text, self._plain.get(text)) for text in texts])  # type: ignore[misc]
+        return torch.stack([self._injected[text] if text in self._injected else self._plain[text] for text in texts])
 
     def _find_touched(self, model: Any, texts: Sequence[str]) -> list[str]:
         """Returns the texts in which an injected model reads a vector."""

@@ -5,7 +5,6 @@ from typing import Any
 
 import gradio as gr
 
-from ..induction.report import WordReport
 from .playground import MAX_LINE, MAX_LINES, MAX_WORD, Found, Playground, remember, zip_words
 
 TITLE = "Words that your model does not know"
@@ -89,7 +88,8 @@ def build_page(playground: Playground) -> gr.Blocks:
             except ValueError as error:
                 return _tell(error), "", own, gr.skip(), gr.skip()
             own = remember(own, vectors)
-            return _tell(), _show(found), own, ", ".join(own), gr.update(value=zip_words(own), interactive=True)
+            shown = found._repr_html_()  # all text in it is escaped
+            return _tell(), shown, own, ", ".join(own), gr.update(value=zip_words(own), interactive=True)
 
         def on_search(asked: str, lines: str, own: dict[str, Any]) -> tuple[Any, ...]:
             try:
@@ -146,7 +146,3 @@ def _rows(found: Sequence[Found]) -> list[list[str]]:
 
 def _tell(error: ValueError | None = None) -> Any:
     return gr.update(value="" if error is None else str(error), visible=error is not None)
-
-
-def _show(report: WordReport) -> str:
-    return report._repr_html_()  # all text in it is escaped

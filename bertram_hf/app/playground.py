@@ -1,9 +1,9 @@
 """What the page does with what people type: everything is text, and has a limit."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, NamedTuple
 from zipfile import ZipFile
 
@@ -19,6 +19,7 @@ from transformers import (
 
 from ..evaluation.embedding import SentenceEmbedder
 from ..induction.checkpoints import find_checkpoint
+from ..induction.definitions import add_definitions
 from ..induction.induce import induce_vectors
 from ..induction.report import WordReport, report_word, visible
 from ..induction.word_vectors import WordVectors
@@ -95,19 +96,13 @@ class Playground:
         word = _one_line(word, "word", MAX_WORD)
         if not word:
             raise ValueError("Type a word.")
-        contexts = _lines(sentences, "sentences")
+        contexts: Mapping[str, Sequence[str]] = {word: _lines(sentences, "sentences")}
         definition = _one_line(definition, "definition", MAX_LINE)
+        if definition:
+            contexts = add_definitions(contexts, {word: [definition]})
         with self._lock:
-            vectors = induce_vectors(
-                self.bertram,
-                self.processor,
-                {word: contexts},
-                definitions={word: [definition]} if definition else None,
-                show_progress=False,
-                warn=False,
-            )
-            given = contexts + ([f"{word} : {definition}"] if definition else [])
-            report = report_word(word, vectors, self.encoder, self.tokenizer, contexts=given)
+            vectors = induce_vectors(self.bertram, self.processor, contexts, show_progress=False, warn=False)
+            report = report_word(word, vectors, self.encoder, self.tokenizer, contexts=contexts[word])
         return report, vectors
 
     def search(
@@ -169,11 +164,10 @@ def zip_words(words: Mapping[str, WordVectors]) -> str:
     """
     if not words:
         raise ValueError("There is no word yet.")
-    folder = Path(mkdtemp())
-    _join(words).save_pretrained(folder / "my-words")
-    path = folder / "my-words.zip"
-    with ZipFile(path, "w") as archive:
-        for file in sorted((folder / "my-words").iterdir()):
+    path = Path(mkdtemp()) / "my-words.zip"
+    with TemporaryDirectory() as folder, ZipFile(path, "w") as archive:
+        _join(words).save_pretrained(folder)
+        for file in sorted(Path(folder).iterdir()):
             archive.write(file, f"my-words/{file.name}")
     return str(path)
 

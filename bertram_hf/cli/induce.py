@@ -62,7 +62,6 @@ def run(arguments: argparse.Namespace) -> None:
         number = getattr(arguments, name)
         if number is not None and number < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1; got {number}.")
-    import torch
     from datasets import disable_progress_bars
     from transformers import AutoModel, AutoProcessor
     from transformers.utils.logging import disable_progress_bar
@@ -80,7 +79,7 @@ def run(arguments: argparse.Namespace) -> None:
         contexts = {word: texts[: arguments.max_contexts] for word, texts in contexts.items()}
     contexts = add_definitions(contexts, definitions)
     processes = Processes()
-    device = arguments.device or processes.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = arguments.device or processes.device
     check_device(device)
     with loading(arguments.model, arguments.encoder):
         model = AutoModel.from_pretrained(

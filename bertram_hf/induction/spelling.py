@@ -11,7 +11,6 @@ from ..modeling_look_alikes import compare_with
 from ..processing_bertram import BertramProcessor
 from ..processing_context import is_uncased
 from ..processing_look_alikes import LookAlikes
-from ..utils.models import in_eval_mode
 from ..words.families import word_family
 from ..words.splitting import normalize_spelling
 from .induce import induce_vectors
@@ -83,23 +82,20 @@ class SpellingJudge:
             return {}
         token_ids, kinds = (torch.from_numpy(found) for found in self._look_alikes(words))
         kinds[self._are_forms(words, token_ids, kinds)] = 0
-        with in_eval_mode(self.model):
-            own = self._embed(words)
-            others = token_ids[token_ids >= self._first].unique()
-            table = self.model.get_input_embeddings().weight.detach().float().cpu()
-            found = table[token_ids.where(token_ids < self._first, 0)]
-            if len(others):
-                embedded = self._embed([self._words[index] for index in (others - self._first).tolist()])
-                is_other = token_ids >= self._first
-                found[is_other] = embedded[torch.searchsorted(others, token_ids[is_other])]
-            mean = self.model.vocabulary_mean.float().cpu()
-            mixture, device = self.model.look_alike_mixture, self.model.device
-            logits = mixture(
-                compare_with(own, found, mean).to(device),
-                token_ids.to(device),
-                kinds.to(device),
-                torch.zeros(len(words), device=device),
-            )
+        own, weight = self._embed(words), self.model.get_input_embeddings().weight
+        found = weight[token_ids.where(token_ids < self._first, 0).to(weight.device)].float().cpu()
+        others = token_ids[token_ids >= self._first].unique()
+        if len(others):
+            embedded = self._embed([self._words[index] for index in (others - self._first).tolist()])
+            is_other = token_ids >= self._first
+            found[is_other] = embedded[torch.searchsorted(others, token_ids[is_other])]
+        device = self.model.device
+        logits = self.model.look_alike_mixture(
+            compare_with(own, found, self.model.vocabulary_mean.float().cpu()).to(device),
+            token_ids.to(device),
+            kinds.to(device),
+            torch.zeros(len(words), device=device),
+        )
         probabilities, best = logits.float().softmax(dim=1)[:, 1:].cpu().max(dim=1)
         ids, best_kinds = (found.gather(1, best[:, None])[:, 0] for found in (token_ids, kinds))
         is_far = torch.div(best_kinds - 1, NUM_LENGTHS, rounding_mode="floor") == TWO_ERRORS
@@ -118,8 +114,8 @@ class SpellingJudge:
         }
         return torch.tensor(
             [
-                [families.get(found) == word_family(word) for found in row]
-                for word, row in zip(words, token_ids.tolist(), strict=True)
+                [families.get(found) == family for found in row]
+                for family, row in zip(map(word_family, words), token_ids.tolist(), strict=True)
             ]
         )
 

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TokenizersBac
 
 from ..induction.word_vectors import WordVectors
 from ..processing_context import is_uncased
-from ..processing_words import has_unspaced, normalize_text
+from ..processing_words import WordBoundaries, has_unspaced, normalize_text
 from ..utils.names import Mode
 from .policy import divide_by_mode
 
@@ -154,17 +154,13 @@ def _rule(word: str, name: str, normalizer: Normalizer | None) -> Replace:
     """Returns the rule that writes slash and vector behind a word, where it stands alone in normalised text."""
     parts = (normalizer.normalize_str(word) if normalizer else word).replace("▁", " ").split()
     spelled = " ".join(parts)
-    before = f"(?<![\\w{OPEN}{GUARD}])" if _is_spaced(spelled[0]) else f"(?<![{OPEN}{GUARD}])"
-    after = f"(?![\\w{CLOSE}])" if _is_spaced(spelled[-1]) else f"(?!{CLOSE})"
+    ends = WordBoundaries(spelled)
+    before = f"(?<![\\w{OPEN}{GUARD}])" if ends.starts_inside else f"(?<![{OPEN}{GUARD}])"
+    after = f"(?![\\w{CLOSE}])" if ends.ends_inside and not ends.ends_unspaced else f"(?!{CLOSE})"
     if len(parts) > 1:
         spelled = re.sub(r"\w+", lambda match: f"{GUARD}{match.group()}", spelled)
     pattern = r"[\s▁]+".join(map(re.escape, parts))
     return Replace(Regex(f"{before}{pattern}{after}"), f"{spelled}{SLASH}{name}")
-
-
-def _is_spaced(character: str) -> bool:
-    """Whether a character begins or ends a word that spaces must divide from others."""
-    return (character.isalnum() or character == "_") and not has_unspaced(character)
 
 
 def _check_accents(words: list[str], tokenizer: PreTrainedTokenizerBase) -> None:

@@ -70,10 +70,9 @@ class UnknownWords:
 
     def read(self, texts: Sequence[str]) -> tuple[dict[str, str], WordVectors | None]:
         """Returns, of the words that are new in texts, what misspellings stand for, and the vectors of others."""
-        words = self._find_new(texts)
-        found = {word: (self._look_up(self.contexts, word), self._look_up(self.definitions, word)) for word in words}
-        told = {word: own for word, own in found.items() if any(own)}
-        spelled = self.judge([word for word in words if word not in told])
+        new = self._find_new(texts)
+        told = {word: own for word, own in new.items() if any(own)}
+        spelled = self.judge([word for word in new if word not in told])
         sure = max(VERY_SURE, self.min_probability)
         right = {
             word: found.word
@@ -86,9 +85,10 @@ class UnknownWords:
         """Looks into a word again when it is met."""
         self._settled.pop(word, None)
 
-    def _find_new(self, texts: Sequence[str]) -> list[str]:
-        """Returns the words that were not looked into yet, at most so many of each text."""
-        found: dict[str, None] = {}
+    def _find_new(self, texts: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
+        """Returns the words that were not looked into yet, at most so many of each text, with their sentences and
+        definitions."""
+        found: dict[str, tuple[list[str], list[str]]] = {}
         lower_case = self.judge.lower_case
         for text in texts:
             asked = 0
@@ -96,16 +96,17 @@ class UnknownWords:
                 word = normalize_spelling(word, lower_case)
                 if word in self._settled or word in found or len(word) < SHORTEST:
                     continue
-                has_texts = self._look_up(self.definitions, word) or self._look_up(self.contexts, word)
-                if not word.isalpha() or (self.judge.is_known(word) and not has_texts):
+                own = self._look_up(self.contexts, word), self._look_up(self.definitions, word)
+                if not word.isalpha() or (self.judge.is_known(word) and not any(own)):
                     self._settle(word)
                 elif asked < self.max_per_text:
                     asked += 1
-                    found[word] = None
+                    found[word] = own
         for word in found:
             self._settle(word)
         pieces = self._reader.split(list(found)) if found else []
-        return [word for word, own in zip(found, pieces, strict=True) if self._reader.breaks_up(own, 2)]
+        broken = [word for word, cut in zip(found, pieces, strict=True) if self._reader.breaks_up(cut, 2)]
+        return {word: found[word] for word in broken}
 
     def _settle(self, word: str) -> None:
         self._settled[word] = None
@@ -130,9 +131,8 @@ class UnknownWords:
             show_progress=False,
             warn=False,
         )
-        used = [word for word in vectors if vectors.used_contexts.get(word)]
-        vectors = vectors.select(used)
-        return vectors.select([word for word in vectors if word not in vectors.unreliable(MIN_RELIABILITY)])
+        unreliable = vectors.unreliable(MIN_RELIABILITY)
+        return vectors.select([word for word in vectors if vectors.used_contexts.get(word) and word not in unreliable])
 
 
 class MetWords:

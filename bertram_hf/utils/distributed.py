@@ -30,7 +30,7 @@ class Processes:
     Attributes:
         rank: Number of this process.
         number: How many there are.
-        device: The device of this process; None if it is alone.
+        device: The device of this process; if it is alone, a GPU if there is one.
 
     Example:
         >>> processes = Processes()
@@ -45,7 +45,8 @@ class Processes:
                 self._state = join_processes()
         self.rank: int = self._state.process_index if self._state else 0
         self.number: int = self._state.num_processes if self._state else 1
-        self.device: str | None = str(self._state.device) if self._state else None
+        alone = "cuda" if torch.cuda.is_available() else "cpu"
+        self.device: str = str(self._state.device) if self._state else alone
 
     @property
     def is_main(self) -> bool:
