@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import torch
 
+from ..evaluation.embedding import encode_texts
 from ..induction.word_vectors import WordVectors
 from ..utils.models import run_in, unit_rows
 from ..utils.names import Mode
@@ -69,10 +70,8 @@ class SentenceTransformerEmbedder:
     def _find_touched(self, model: Any, texts: Sequence[str]) -> list[str]:
         """Returns the texts in which an injected model reads a vector."""
         injector = model[0].injector
-        first_id, longest = injector.table.first_id, self.model.max_seq_length
-        cut = {"truncation": True, "max_length": longest} if longest else {}
-        ids = injector.tokenizer(list(texts), verbose=False, **cut)["input_ids"] if texts else []
-        return [text for text, row in zip(texts, ids, strict=True) if max(row, default=0) >= first_id]
+        rows = encode_texts(injector.tokenizer, texts, self.model.max_seq_length)
+        return [text for text, row in zip(texts, rows, strict=True) if max(row, default=0) >= injector.table.first_id]
 
     def _encode(self, model: Any, texts: Sequence[str]) -> torch.Tensor:
         """Returns the embeddings (N, H) of texts by a model."""

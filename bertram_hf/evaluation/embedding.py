@@ -14,7 +14,8 @@ from ..utils.names import Mode
 from ..utils.progress import progress_bar
 
 TIE = 1e-6  # a text must be so much nearer to stand before another: equal texts differ by rounding
-MAX_SCORES = 1 << 26  # how many similarities are held at a time
+MAX_SCORES = 1 << 24  # how many similarities are held at a time
+TEXTS_PER_BLOCK = 512  # are tokenized at a time: offsets and masks take far more memory than the ids that are kept
 
 
 def reciprocal_ranks(queries: torch.Tensor, texts: torch.Tensor, own: torch.Tensor) -> np.ndarray:
@@ -35,6 +36,20 @@ def reciprocal_ranks(queries: torch.Tensor, texts: torch.Tensor, own: torch.Tens
         best = scores.gather(1, own[rows]).max(dim=1, keepdim=True).values
         ranks.append(1 + (scores > best + TIE).sum(dim=1))
     return (1 / torch.cat(ranks).double()).numpy()
+
+
+def encode_texts(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int | None = None
+) -> list[list[int]]:
+    """Returns the tokens of each text, special ones included.
+
+    Example:
+        >>> [len(ids) for ids in encode_texts(tokenizer, ["a fruit", "a small fruit"], max_length=4)]
+        [4, 4]
+    """
+    cut = {"truncation": True, "max_length": max_length} if max_length else {}
+    blocks = (list(texts[start : start + TEXTS_PER_BLOCK]) for start in range(0, len(texts), TEXTS_PER_BLOCK))
+    return [ids for block in blocks for ids in tokenizer(block, verbose=False, **cut)["input_ids"]]
 
 
 class SentenceEmbedder:
@@ -108,10 +123,7 @@ class SentenceEmbedder:
 
     def _encode(self, tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> dict[str, list[int]]:
         """Returns the tokens of each text."""
-        if not texts:
-            return {}
-        cut = {"truncation": True, "max_length": self.max_length} if self.max_length else {}
-        return dict(zip(texts, tokenizer(texts, verbose=False, **cut)["input_ids"], strict=True))
+        return dict(zip(texts, encode_texts(tokenizer, texts, self.max_length), strict=True))
 
     @torch.inference_mode()
     def _run(

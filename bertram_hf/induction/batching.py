@@ -12,7 +12,7 @@ from ..processing_context import Parts
 from ..tokenization_form import NO_UNIT
 
 # How many contexts are tokenised and sorted by length at a time: their readings, 50 kB each, are in memory together.
-CONTEXTS_PER_WINDOW = 4096
+CONTEXTS_PER_WINDOW = 1024
 # Padded tokens per batch if the caller does not say: small batches stay in a processor's cache, a GPU wants large ones.
 CPU_TOKENS_PER_BATCH = 1024
 GPU_TOKENS_PER_BATCH = 32768

@@ -12,7 +12,7 @@ from ..words.pieces import PieceReader
 
 # Rows of the vocabulary that were never trained: BERT's, Gemma's, RoBERTa's and T5's names for them.
 UNUSED_TOKEN = re.compile(r"\[unused\d+\]|<unused\d+>|madeupword\d+|<extra_id_\d+>")
-MAX_SIMILARITIES = 1 << 26  # held at a time
+MAX_SIMILARITIES = 1 << 24  # held at a time
 
 
 @dataclass(frozen=True)
