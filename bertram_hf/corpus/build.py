@@ -127,7 +127,7 @@ def build_corpus(
 
     Args:
         inputs: Files (text; JSONL if named .jsonl, .ndjson or .json; .csv and .tsv with a header row; .parquet; each
-            but Parquet may be compressed), folders or patterns such as "novels/*.txt"; or a `datasets.Dataset` or
+            but Parquet may be compressed), folders or patterns such as `"novels/*.txt"`; or a `datasets.Dataset` or
             `IterableDataset`. The latter is known by its name, its first 100 rows and such steps as `take(1000)`, not
             by the functions of `map` and `filter`: if only these differ, give another `output`.
         output: The folder to write. All workers must see it.
