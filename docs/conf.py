@@ -33,6 +33,7 @@ myst_heading_anchors = 4
 nb_execution_mode = "off"
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_inherit_docstrings = False
+napoleon_use_ivar = True
 default_role = "code"
 maximum_signature_line_length = 100
 toc_object_entries_show_parents = "hide"
