@@ -1,6 +1,7 @@
 """BC5CDR: chemicals and diseases are found in abstracts, by the whole model fine-tuned with the stock Trainer.
 
-    bertram adapt data/pubmed.jsonl data/medquad.jsonl --model all-MiniLM-L6-v2 --output my-medicine --title-column title
+    bertram adapt data/pubmed.jsonl data/medquad.jsonl --title-column title --model all-MiniLM-L6-v2 \
+        --output my-medicine
     python examples/medicine/bc5cdr.py data/bc5cdr --model all-MiniLM-L6-v2 --adapted my-medicine \
         --output results/medicine/bc5cdr.json
 
@@ -32,7 +33,13 @@ from transformers import (
 from bertram_hf import align_word_labels
 
 LABELS = ("O", "I-Entity", "B-Entity")  # B where an entity follows another one at once
-SETTINGS: dict[str, Any] = {"num_train_epochs": 5, "learning_rate": 2e-4, "warmup_steps": 0.1, "bf16": True}
+SETTINGS: dict[str, Any] = {
+    "num_train_epochs": 5,
+    "learning_rate": 2e-4,
+    "warmup_steps": 0.1,
+    "bf16": True,
+    "use_cpu": True,
+}
 QUIET: dict[str, Any] = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True, "logging_strategy": "no"}
 MAX_LENGTH = 128
 Span = tuple[int, int]
@@ -74,10 +81,7 @@ def score_entities(keep: Callable[[int, Span], bool], right: list[set[Span]]) ->
     def count(answers: list[set[Span]]) -> np.ndarray:
         rows = enumerate(zip(answers, right, strict=True))
         return np.array(
-            [
-                [sum(keep(row, span) for span in spans) for spans in (own & true, own, true)]
-                for row, (own, true) in rows
-            ]
+            [[sum(keep(row, span) for span in spans) for spans in (own & true, own, true)] for row, (own, true) in rows]
         )
 
     counted: dict[int, np.ndarray] = {}
@@ -111,7 +115,8 @@ def find(name: str, system: tuple, trained: bool, train: Dataset, test: Dataset)
         found = trainer.predict(parts[1])
     answers = found.predictions.argmax(axis=-1)
     return [
-        find_entities(own[true != -100].tolist()) for own, true in zip(answers, np.asarray(found.label_ids), strict=True)
+        find_entities(own[true != -100].tolist())
+        for own, true in zip(answers, np.asarray(found.label_ids), strict=True)
     ]
 
 

@@ -1,12 +1,13 @@
 """Ohsumed: abstracts are told by disease, from few texts of each class or from all.
 
-    bertram adapt data/pubmed.jsonl data/medquad.jsonl --model all-MiniLM-L6-v2 --output my-medicine --title-column title
+    bertram adapt data/pubmed.jsonl data/medquad.jsonl --title-column title --model all-MiniLM-L6-v2 \
+        --output my-medicine
     python examples/medicine/ohsumed.py data/ohsumed-training.tsv data/ohsumed-test.tsv \
         --model all-MiniLM-L6-v2 --adapted my-medicine --output results/medicine/ohsumed.json
 
-By logistic regression on embeddings, and by fine-tuning the whole model with the stock Trainer. Points of accuracy; gains
-over the plain model with 95% intervals by paired bootstrap over the test texts. Where few texts are learnt from, they are
-drawn several times, and a text's answers are averaged.
+By logistic regression on embeddings, and by fine-tuning the whole model with the stock Trainer. Points of accuracy;
+gains over the plain model with 95% intervals by paired bootstrap over the test texts. Where few texts are learnt from,
+they are drawn several times, and a text's answers are averaged.
 """
 
 import argparse
@@ -65,7 +66,9 @@ def fine_tune(name: str, system: tuple, trained: bool, train: Dataset, test: Dat
     rows = draw_rows(np.array(train["label"]), budget, seed=0)
     parts = [part.map(encode, batched=True, remove_columns=part.column_names) for part in (train.select(rows), test)]
     with TemporaryDirectory() as folder:
-        arguments = TrainingArguments(folder, num_train_epochs=NUM_EPOCHS[budget], bf16=True, **SETTINGS, **QUIET)
+        arguments = TrainingArguments(
+            folder, num_train_epochs=NUM_EPOCHS[budget], bf16=True, use_cpu=True, **SETTINGS, **QUIET
+        )
         trainer = Trainer(model=model, args=arguments, train_dataset=parts[0], processing_class=tokenizer)
         trainer.train()
         return trainer.predict(parts[1]).predictions.argmax(axis=-1)[None]
