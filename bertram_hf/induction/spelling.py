@@ -1,6 +1,7 @@
 """What unknown words are misspellings of: words that a model has a token for, or words of a user's texts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -16,20 +17,23 @@ from ..words.splitting import normalize_spelling
 from .induce import induce_vectors
 
 SHORTEST = 4  # letters; shorter words look like many others
+GRAM_SIZES = (3, 4)
+# Of `SpellingJudge.describe`: how much each column counts, and a constant; by examples/spelling_odds.py.
+ODDS, CONSTANT = (0.64, 0.51, -0.66, -0.35, -0.44, -9.74), 4.48
 
 
 class Spelling(NamedTuple):
-    """A word that an unknown one probably stands for, and whether it is more than one typing error away."""
+    """A word that an unknown one probably stands for."""
 
     word: str
     probability: float
-    is_far: bool
 
 
 class SpellingJudge:
     """Finds the words that unknown ones are misspellings of, by their letters and by what a BERTRAM model says of them.
 
-    Another form of a known word is no misspelling of it.
+    Another form of a known word is no misspelling of it. A word whose letters follow one another as in many known words
+    is less likely to be one, and so is one that would stand for a word that is rare among the known ones.
 
     Args:
         model: A BERTRAM model that has learnt to tell misspellings (`config.look_alikes`).
@@ -65,8 +69,10 @@ class SpellingJudge:
     def learn(self, words: Iterable[str]) -> None:
         """Takes further words for right."""
         spelled = (normalize_spelling(word, self.lower_case) for word in words)
-        self._known |= dict.fromkeys(word for word in spelled if word.isalpha() and word not in self._tokens)
-        self._words = [word for word in self._known if len(word) >= SHORTEST]
+        self._known |= dict.fromkeys(word for word in spelled if word.isalpha())
+        self._words = [word for word in self._known if len(word) >= SHORTEST and word not in self._tokens]
+        self._ranks = {word: rank for rank, word in enumerate(self._known)}
+        self._grams = Counter(gram for word in {*self._tokens.words, *self._known} for gram in _list_grams(word))
         ids = range(self._first, self._first + len(self._words))
         self._look_alikes = LookAlikes([*self._tokens.words, *self._words], [*self._tokens.token_ids.tolist(), *ids])
 
@@ -74,12 +80,27 @@ class SpellingJudge:
         """Whether a word is right."""
         return word in self._known or word in self._tokens
 
-    @torch.inference_mode()
     def __call__(self, words: Sequence[str]) -> dict[str, Spelling]:
         """Returns what words probably stand for; those that stand for nothing known are missing."""
-        words = [word for word in words if len(word) >= SHORTEST and not self.is_known(word)]
+        found, features = self.describe(words)
+        odds = features @ torch.tensor(ODDS) + CONSTANT if self._known else features[:, 0]
+        probabilities = odds.sigmoid().tolist()
+        return {word: Spelling(found[word], value) for word, value in zip(found, probabilities, strict=True)}
+
+    @torch.inference_mode()
+    def describe(self, words: Sequence[str]) -> tuple[dict[str, str], torch.Tensor]:
+        """Returns which known word each of some words (W) may stand for, and what speaks for and against that.
+
+        Words that look like nothing known are missing.
+
+        Returns:
+            The known words, and features (W, 6): the log-odds by the model; the length; the logarithms of the known
+            word's rank, of how many known words have the rarest three letters in a row of the word, and the same for
+            four; and whether there is more than one error.
+        """
+        words = list(dict.fromkeys(word for word in words if len(word) >= SHORTEST and not self.is_known(word)))
         if not words:
-            return {}
+            return {}, torch.empty(0, len(ODDS))
         token_ids, kinds = (torch.from_numpy(found) for found in self._look_alikes(words))
         kinds[self._are_forms(words, token_ids, kinds)] = 0
         own, weight = self._embed(words), self.model.get_input_embeddings().weight
@@ -96,16 +117,26 @@ class SpellingJudge:
             kinds.to(device),
             torch.zeros(len(words), device=device),
         )
-        probabilities, best = logits.float().softmax(dim=1)[:, 1:].cpu().max(dim=1)
+        best = logits[:, 1:].float().cpu().argmax(dim=1)
+        probabilities = logits.double().softmax(dim=1)[:, 1:].cpu().gather(1, best[:, None])[:, 0]
         ids, best_kinds = (found.gather(1, best[:, None])[:, 0] for found in (token_ids, kinds))
         is_far = torch.div(best_kinds - 1, NUM_LENGTHS, rounding_mode="floor") == TWO_ERRORS
-        return {
-            word: Spelling(self._look_alikes.name(token_id), probability, far)
-            for word, token_id, probability, far in zip(
-                words, ids.tolist(), probabilities.tolist(), is_far.tolist(), strict=True
-            )
-            if probability > 0
-        }
+        kept = (best_kinds > 0).nonzero()[:, 0].tolist()
+        found_words = {words[row]: self._look_alikes.name(int(ids[row])) for row in kept}
+        counted = [
+            [len(word), self._ranks.get(right, len(self._ranks)), *self._rarest(word)]
+            for word, right in found_words.items()
+        ]
+        lengths, *others = torch.tensor(counted, dtype=torch.float).view(-1, 2 + len(GRAM_SIZES)).unbind(dim=1)
+        columns = [probabilities[kept].logit().float(), lengths, *(column.log1p() for column in others)]
+        return found_words, torch.stack([*columns, is_far[kept].float()], dim=1)
+
+    def _rarest(self, word: str) -> list[int]:
+        """Returns, for each size, how many known words have those letters in a row of a word that the fewest have."""
+        rarest = dict.fromkeys(GRAM_SIZES, len(self._grams))
+        for gram in _list_grams(word):
+            rarest[len(gram)] = min(rarest[len(gram)], self._grams[gram])
+        return list(rarest.values())
 
     def _are_forms(self, words: Sequence[str], token_ids: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
         """Returns which look-alikes (W, K) are of the same family as their word."""
@@ -126,3 +157,10 @@ class SpellingJudge:
             self.model, self.processor, contexts, look_alikes=False, show_progress=False, warn=False
         )
         return vectors.embeddings.float()
+
+
+def _list_grams(word: str) -> Iterator[str]:
+    """Yields the letters in a row of a word, with its ends."""
+    framed = f"^{word}$"
+    for size in GRAM_SIZES:
+        yield from (framed[start : start + size] for start in range(len(framed) - size + 1))

@@ -14,8 +14,7 @@ from ..words.pieces import PieceReader
 from ..words.splitting import normalize_spelling, split_words
 from .policy import MIN_RELIABILITY
 
-SURE = 0.5  # that a word is a misspelling, if the right words of a collection are known
-VERY_SURE = 0.9  # if they are not, or two errors have been made
+SURE = 0.9  # that a word is a misspelling
 MAX_CONTEXTS = 16
 Texts = Mapping[str, Sequence[str]] | Callable[[str], Sequence[str]]
 
@@ -34,8 +33,7 @@ class UnknownWords:
             them.
         contexts: Sentences of words: a mapping, which may change, or a function.
         definitions: Definitions of words, in the same form: a glossary.
-        min_probability: How probable a misspelling must be: by default .5 if `known` is given, and .9 if not, or if
-            more than one error was made.
+        min_probability: How probable a misspelling must be.
         max_words: So many words are remembered; those that were met least recently are forgotten.
         max_per_text: So many new words of one text are looked into; others wait until they are met again.
 
@@ -53,17 +51,16 @@ class UnknownWords:
         known: Mapping[str, int] | Iterable[str] = (),
         contexts: Texts | None = None,
         definitions: Texts | None = None,
-        min_probability: float | None = None,
+        min_probability: float = SURE,
         max_words: int = 10_000,
         max_per_text: int = 8,
     ) -> None:
         if max_words < 1 or max_per_text < 1:
             raise ValueError(f"Expected limits of at least 1; got max_words={max_words}, max_per_text={max_per_text}.")
-        known = known if isinstance(known, Mapping) else list(known)
         self.model, self.processor = model, processor
         self.judge = SpellingJudge(model, processor, known)
         self.contexts, self.definitions = contexts, definitions
-        self.min_probability = (SURE if known else VERY_SURE) if min_probability is None else min_probability
+        self.min_probability = min_probability
         self.max_words, self.max_per_text = max_words, max_per_text
         self._reader = PieceReader(processor.tokenizer)
         self._settled: OrderedDict[str, None] = OrderedDict()  # words that need not be looked into again
@@ -73,12 +70,7 @@ class UnknownWords:
         new = self._find_new(texts)
         told = {word: own for word, own in new.items() if any(own)}
         spelled = self.judge([word for word in new if word not in told])
-        sure = max(VERY_SURE, self.min_probability)
-        right = {
-            word: found.word
-            for word, found in spelled.items()
-            if found.probability > (sure if found.is_far else self.min_probability)
-        }
+        right = {word: found.word for word, found in spelled.items() if found.probability > self.min_probability}
         return right, self._induce(told) if told else None
 
     def forget(self, word: str) -> None:
