@@ -168,9 +168,15 @@ class AdaptationRun:
         with self._step("reading texts"):
             folder = self.work / "corpus"
             reader = PieceReader(self.model.tokenizer)
-            cut = zip(self.definitions, reader.split(list(self.definitions)), strict=True)
             asked = [normalize_spelling(word, self.lower_case) for word in asked]
-            asked += [word for word, pieces in cut if reader.breaks_up(pieces, 2)]
+            for word, pieces in zip(self.definitions, reader.split(list(self.definitions)), strict=True):
+                if reader.breaks_up(pieces, 2):
+                    asked.append(word)
+                elif word not in asked:
+                    self.notes.append(
+                        f"{word!r:.60} is defined and stays as it is: the model has a token for it. If it means "
+                        "something else to you, name it among the words."
+                    )
             summary = build_corpus(
                 texts,
                 folder,
@@ -254,7 +260,7 @@ class AdaptationRun:
         with self._step("judging"):
             retrieval = Retrieval(self.model.make_embedder(show_progress=self.show_progress), self.pairs)
             trials = Trials(retrieval, self.judged.words, ignore_case=self.lower_case)
-            verdict = judge(trials, self.judged, self.num_judged_contexts)
+            verdict = judge(trials, self.judged, self.num_judged_contexts, defined=self.definitions)
         if compare and len(trials):
             with self._step("comparing with simpler vectors"):
                 measured = try_simpler_vectors(trials, self.judged.words, self.model.encoder, self.model.tokenizer)

@@ -1,6 +1,6 @@
 """From measured gains to a decision: what is injected, and how, and what a user is told."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -132,12 +132,16 @@ class Verdict:
         }
 
 
-def list_ways(vectors: WordVectors, num_contexts: Mapping[str, int]) -> list[Way]:
+def list_ways(vectors: WordVectors, num_contexts: Mapping[str, int], defined: Container[str] = ()) -> list[Way]:
     """Returns the ways to inject vectors, the default first, then those that inject less or otherwise."""
     misspellings = vectors.misspellings()
 
     def keep_known(given: WordVectors) -> WordVectors:
-        kept = [word for word in given if num_contexts.get(word, 0) >= MIN_CONTEXTS or word in misspellings]
+        kept = [
+            word
+            for word in given
+            if num_contexts.get(word, 0) >= MIN_CONTEXTS or word in misspellings or word in defined
+        ]
         return given.select(kept)
 
     def keep_replacing(given: WordVectors) -> WordVectors:
@@ -149,13 +153,15 @@ def list_ways(vectors: WordVectors, num_contexts: Mapping[str, int]) -> list[Way
 
     return [
         Way("vector beside the word, and in place of it where the pieces mislead", "auto", everything),
-        Way(f"the same, words with {MIN_CONTEXTS} sentences or more", "auto", keep_known),
+        Way(f"the same, words with {MIN_CONTEXTS} sentences or a definition", "auto", keep_known),
         Way("the same, only words whose pieces mislead", "auto", keep_replacing),
         Way("vector in place of the word", "replace", everything),
     ]
 
 
-def judge(trials: Trials, vectors: WordVectors, num_contexts: Mapping[str, int]) -> Verdict:
+def judge(
+    trials: Trials, vectors: WordVectors, num_contexts: Mapping[str, int], *, defined: Container[str] = ()
+) -> Verdict:
     """Decides whether and how vectors are injected.
 
     The default way is taken if queries gain, either with documents as they are or without the sentences that repeat
@@ -166,8 +172,9 @@ def judge(trials: Trials, vectors: WordVectors, num_contexts: Mapping[str, int])
         trials: Queries with these words.
         vectors: Vectors that are made without sentences of the documents.
         num_contexts: From how many sentences each was made.
+        defined: Words of a glossary.
     """
-    ways = list_ways(vectors, num_contexts)
+    ways = list_ways(vectors, num_contexts, defined)
     verdict = Verdict(None, ways[0], num_documents=len(trials.retrieval.pairs))
     if len(trials) < MIN_QUERIES:
         return verdict

@@ -1,5 +1,6 @@
 """What unknown words are misspellings of: words that a model has a token for, or words of a user's texts."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from .induce import induce_vectors
 SHORTEST = 4  # letters; shorter words look like many others
 GRAM_SIZES = (3, 4)
 # Of `SpellingJudge.describe`: how much each column counts, and a constant; by examples/spelling_odds.py.
-ODDS, CONSTANT = (0.64, 0.51, -0.66, -0.35, -0.44, -9.74), 4.48
+ODDS, CONSTANT = (0.68, 0.37, -0.68, -0.29, -0.47, -7.87, -1.84), 5.54
 
 
 class Spelling(NamedTuple):
@@ -32,8 +33,8 @@ class Spelling(NamedTuple):
 class SpellingJudge:
     """Finds the words that unknown ones are misspellings of, by their letters and by what a BERTRAM model says of them.
 
-    Another form of a known word is no misspelling of it. A word whose letters follow one another as in many known words
-    is less likely to be one, and so is one that would stand for a word that is rare among the known ones.
+    Beside what the model says it counts how usual a word's letters in a row are among the known words, how frequent the
+    word is that it would stand for, and whether it may be another form of that.
 
     Args:
         model: A BERTRAM model that has learnt to tell misspellings (`config.look_alikes`).
@@ -71,7 +72,7 @@ class SpellingJudge:
         spelled = (normalize_spelling(word, self.lower_case) for word in words)
         self._known |= dict.fromkeys(word for word in spelled if word.isalpha())
         self._words = [word for word in self._known if len(word) >= SHORTEST and word not in self._tokens]
-        self._ranks = {word: rank for rank, word in enumerate(self._known)}
+        self._ranks = {word: rank for rank, word in enumerate(self._known or self._tokens.words)}
         self._grams = Counter(gram for word in {*self._tokens.words, *self._known} for gram in _list_grams(word))
         ids = range(self._first, self._first + len(self._words))
         self._look_alikes = LookAlikes([*self._tokens.words, *self._words], [*self._tokens.token_ids.tolist(), *ids])
@@ -83,8 +84,7 @@ class SpellingJudge:
     def __call__(self, words: Sequence[str]) -> dict[str, Spelling]:
         """Returns what words probably stand for; those that stand for nothing known are missing."""
         found, features = self.describe(words)
-        odds = features @ torch.tensor(ODDS) + CONSTANT if self._known else features[:, 0]
-        probabilities = odds.sigmoid().tolist()
+        probabilities = (features @ torch.tensor(ODDS) + CONSTANT).sigmoid().tolist()
         return {word: Spelling(found[word], value) for word, value in zip(found, probabilities, strict=True)}
 
     @torch.inference_mode()
@@ -94,15 +94,14 @@ class SpellingJudge:
         Words that look like nothing known are missing.
 
         Returns:
-            The known words, and features (W, 6): the log-odds by the model; the length; the logarithms of the known
+            The known words, and features (W, 7): the log-odds by the model; the length; the logarithms of the known
             word's rank, of how many known words have the rarest three letters in a row of the word, and the same for
-            four; and whether there is more than one error.
+            four; whether there is more than one error; and whether both may be forms of one word.
         """
         words = list(dict.fromkeys(word for word in words if len(word) >= SHORTEST and not self.is_known(word)))
         if not words:
             return {}, torch.empty(0, len(ODDS))
         token_ids, kinds = (torch.from_numpy(found) for found in self._look_alikes(words))
-        kinds[self._are_forms(words, token_ids, kinds)] = 0
         own, weight = self._embed(words), self.model.get_input_embeddings().weight
         found = weight[token_ids.where(token_ids < self._first, 0).to(weight.device)].float().cpu()
         others = token_ids[token_ids >= self._first].unique()
@@ -124,12 +123,16 @@ class SpellingJudge:
         kept = (best_kinds > 0).nonzero()[:, 0].tolist()
         found_words = {words[row]: self._look_alikes.name(int(ids[row])) for row in kept}
         counted = [
-            [len(word), self._ranks.get(right, len(self._ranks)), *self._rarest(word)]
-            for word, right in found_words.items()
+            [
+                len(word),
+                *map(math.log1p, (self._ranks.get(right, len(self._ranks)), *self._rarest(word))),
+                is_far[row],
+                word_family(word) == word_family(right),
+            ]
+            for row, (word, right) in zip(kept, found_words.items(), strict=True)
         ]
-        lengths, *others = torch.tensor(counted, dtype=torch.float).view(-1, 2 + len(GRAM_SIZES)).unbind(dim=1)
-        columns = [probabilities[kept].logit().float(), lengths, *(column.log1p() for column in others)]
-        return found_words, torch.stack([*columns, is_far[kept].float()], dim=1)
+        features = torch.tensor(counted, dtype=torch.double).view(-1, len(ODDS) - 1)
+        return found_words, torch.cat([probabilities[kept].logit()[:, None], features], dim=1).float()
 
     def _rarest(self, word: str) -> list[int]:
         """Returns, for each size, how many known words have those letters in a row of a word that the fewest have."""
@@ -137,18 +140,6 @@ class SpellingJudge:
         for gram in _list_grams(word):
             rarest[len(gram)] = min(rarest[len(gram)], self._grams[gram])
         return list(rarest.values())
-
-    def _are_forms(self, words: Sequence[str], token_ids: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
-        """Returns which look-alikes (W, K) are of the same family as their word."""
-        families = {
-            int(found): word_family(self._look_alikes.name(int(found))) for found in token_ids[kinds > 0].unique()
-        }
-        return torch.tensor(
-            [
-                [families.get(found) == family for found in row]
-                for family, row in zip(map(word_family, words), token_ids.tolist(), strict=True)
-            ]
-        )
 
     def _embed(self, words: Sequence[str]) -> torch.Tensor:
         """Returns the vectors (W, H) of words by their spelling alone."""

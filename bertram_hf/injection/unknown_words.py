@@ -63,21 +63,25 @@ class UnknownWords:
         self.min_probability = min_probability
         self.max_words, self.max_per_text = max_words, max_per_text
         self._reader = PieceReader(processor.tokenizer)
-        self._settled: OrderedDict[str, None] = OrderedDict()  # words that need not be looked into again
 
-    def read(self, texts: Sequence[str]) -> tuple[dict[str, str], WordVectors | None]:
-        """Returns, of the words that are new in texts, what misspellings stand for, and the vectors of others."""
-        new = self._find_new(texts)
+    def read(
+        self, texts: Sequence[str], settled: OrderedDict[str, None] | None = None
+    ) -> tuple[dict[str, str], WordVectors | None]:
+        """Returns, of the unknown words of texts, what misspellings stand for, and the vectors of others.
+
+        Args:
+            texts: The texts.
+            settled: Words that need not be looked into again; those of the texts are added.
+        """
+        new = self._find_new(texts, OrderedDict() if settled is None else settled)
         told = {word: own for word, own in new.items() if any(own)}
         spelled = self.judge([word for word in new if word not in told])
         right = {word: found.word for word, found in spelled.items() if found.probability > self.min_probability}
         return right, self._induce(told) if told else None
 
-    def forget(self, word: str) -> None:
-        """Looks into a word again when it is met."""
-        self._settled.pop(word, None)
-
-    def _find_new(self, texts: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
+    def _find_new(
+        self, texts: Sequence[str], settled: OrderedDict[str, None]
+    ) -> dict[str, tuple[list[str], list[str]]]:
         """Returns the words that were not looked into yet, at most so many of each text, with their sentences and
         definitions."""
         found: dict[str, tuple[list[str], list[str]]] = {}
@@ -86,24 +90,20 @@ class UnknownWords:
             asked = 0
             for word in split_words(text):
                 word = normalize_spelling(word, lower_case)
-                if word in self._settled or word in found or len(word) < SHORTEST:
+                if word in settled or word in found or len(word) < SHORTEST:
                     continue
                 own = self._look_up(self.contexts, word), self._look_up(self.definitions, word)
                 if not word.isalpha() or (self.judge.is_known(word) and not any(own)):
-                    self._settle(word)
+                    settled[word] = None
                 elif asked < self.max_per_text:
                     asked += 1
                     found[word] = own
-        for word in found:
-            self._settle(word)
+        settled |= dict.fromkeys(found)
+        while len(settled) > 10 * self.max_words:  # most words of a text are known
+            settled.popitem(last=False)
         pieces = self._reader.split(list(found)) if found else []
         broken = [word for word, cut in zip(found, pieces, strict=True) if self._reader.breaks_up(cut, 2)]
         return {word: found[word] for word in broken}
-
-    def _settle(self, word: str) -> None:
-        self._settled[word] = None
-        while len(self._settled) > 10 * self.max_words:  # most words of a text are known
-            self._settled.popitem(last=False)
 
     @staticmethod
     def _look_up(texts: Texts | None, word: str) -> list[str]:
@@ -145,6 +145,7 @@ class MetWords:
         self.unknown, self._put = unknown, put
         self._free = list(rows)[::-1]
         self._rows: OrderedDict[str, int] = OrderedDict()
+        self._settled: OrderedDict[str, None] = OrderedDict()
         self._lock = threading.Lock()
         self._process = os.getpid()
 
@@ -154,7 +155,7 @@ class MetWords:
         if os.getpid() != self._process:
             return
         with self._lock:
-            right, vectors = self.unknown.read(texts)
+            right, vectors = self.unknown.read(texts, self._settled)
             words = [*right, *(vectors or ())]
             if words:
                 self._put({word: self._take_row(word) for word in words}, right, vectors)
@@ -165,7 +166,7 @@ class MetWords:
             return self._rows[word]
         if not self._free:
             oldest, row = self._rows.popitem(last=False)
-            self.unknown.forget(oldest)
+            self._settled.pop(oldest, None)  # to be looked into when it is met again
             self._free.append(row)
         self._rows[word] = self._free.pop()
         return self._rows[word]

@@ -118,6 +118,16 @@ def test_the_oldest_words_are_forgotten(make_injector):
     assert len(injector.table.vectors) == size == 2
 
 
+def test_injectors_that_share_it_and_reading_do_not_disturb_each_other(make_injector):
+    first, second = make_injector(), make_injector()
+    unknown = first.induce_unknown
+    second.induce_unknown = unknown
+    for _ in range(2):
+        assert unknown.read(["the dasatnib"]) == ({"dasatnib": "dasatinib"}, None)
+    expected = first.plain_tokenizer("dasatinib")["input_ids"]
+    assert ids_of(first, "dasatnib") == ids_of(second, "dasatnib") == expected
+
+
 def test_a_text_may_cost_only_so_much(make_injector):
     injector = make_injector(max_per_text=1)
     plain = injector.plain_tokenizer
