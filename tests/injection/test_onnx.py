@@ -1,5 +1,8 @@
 """A baked encoder runs in ONNX Runtime, which knows nothing of this package."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +11,8 @@ from bertram_hf import BertramEmbeddingInjector, bake
 
 pytest.importorskip("onnxscript")
 onnxruntime = pytest.importorskip("onnxruntime")
+TRITON = Path(__file__).parents[2] / "examples" / "deploy" / "config.pbtxt"
+TRITON_TYPES = {"tensor(int64)": "TYPE_INT64", "tensor(float)": "TYPE_FP32"}
 TEXTS = ["a kumquat tree", "no rare word here", "kumquat"]
 
 
@@ -30,6 +35,12 @@ def test_a_baked_encoder_gives_the_same_in_onnx_runtime(make_encoder, gapless_to
         verbose=False,
     )
     session = onnxruntime.InferenceSession(path)
+    named = re.findall(r'name: "(\w+)" data_type: (\w+) dims: \[ -1', TRITON.read_text())
+    exported = {
+        (tensor.name, TRITON_TYPES[tensor.type])
+        for tensor in (*session.get_inputs(), *session.get_outputs()[:1])  # a pooler's output is left
+    }
+    assert set(named) == exported
     injector = BertramEmbeddingInjector(encoder, gapless_tokenizer, vectors, mode=mode)
     given = tokenizer(TEXTS, padding=True, return_tensors="pt")
     (found,) = session.run(["last_hidden_state"], {name: value.numpy() for name, value in given.items()})
