@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from datasets import Dataset, IterableDataset
 from transformers import AutoProcessor, PreTrainedConfig
 
@@ -29,7 +28,7 @@ from ..processing_context import is_uncased
 from ..utils.distributed import Processes
 from ..utils.environment import installed_versions
 from ..utils.files import write_whole
-from ..utils.models import is_fast_at_bfloat16
+from ..utils.models import half_precision
 from ..utils.names import Mode
 from ..words.pieces import PieceReader
 from ..words.splitting import normalize_spelling, split_words
@@ -143,8 +142,7 @@ class AdaptationRun:
         # The checkpoint brings its own layers, if it has trained them; the rest is the user's.
         encoder = {} if config.get("encoder_included", True) else {"encoder": self.model.encoder}
         self.bertram = BertramModel.from_pretrained(self.checkpoint, **encoder).eval().to(self.model.encoder.device)
-        if is_fast_at_bfloat16(self.bertram.device):
-            self.bertram.encoder_dtype = torch.bfloat16  # as in training
+        self.bertram.encoder_dtype = half_precision("auto", self.bertram.device)  # as in training
         self.processor = AutoProcessor.from_pretrained(self.checkpoint)
 
     def read_texts(

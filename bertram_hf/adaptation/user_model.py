@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from huggingface_hub.errors import HFValidationError
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import cached_file
@@ -15,7 +14,7 @@ from ..induction.word_vectors import WordVectors
 from ..injection.injector import BertramEmbeddingInjector
 from ..utils.files import refuse_missing_folder
 from ..utils.imports import needs_extra
-from ..utils.models import is_fast_at_bfloat16
+from ..utils.models import half_precision
 from ..utils.names import Mode
 from .embedders import Embedder, SentenceTransformerEmbedder
 
@@ -67,7 +66,7 @@ class UserModel:
 
     def make_embedder(self, *, show_progress: bool = True) -> Embedder:
         """Returns what embeds texts as the model's users do, in half precision where the device is fast at it."""
-        dtype = torch.bfloat16 if is_fast_at_bfloat16(self.encoder.device) else None
+        dtype = half_precision("auto", self.encoder.device)
         if self.sentence_transformer is not None:
             return SentenceTransformerEmbedder(self.sentence_transformer, dtype=dtype, show_progress=show_progress)
         return SentenceEmbedder(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..utils.files import only_writer, read_utf8, read_word_file
-from ..utils.names import WORDS_PER_PART
+from ..utils.names import PRECISIONS, WORDS_PER_PART
 from .options import check_device, loading
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ def add_command(commands: Any) -> None:
     )
     command.add_argument("--no-look-alikes", action="store_true", help="disable misspelling detection")
     command.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
+    command.add_argument(
+        "--dtype",
+        choices=PRECISIONS,
+        help="precision of the encoder; auto: bfloat16 where the device is fast at it (default: auto on a GPU)",
+    )
     command.add_argument("--word2vec", action="store_true", help="write the word2vec text format")
     command.add_argument("--skip-errors", action="store_true", help="leave out words that cannot have a vector")
     command.add_argument(
@@ -69,6 +74,7 @@ def run(arguments: argparse.Namespace) -> None:
     from ..corpus import check_case
     from ..induction import ResumableInduction, add_definitions
     from ..induction.checks import check_is_bertram
+    from ..induction.induce import encoder_in
     from ..processing_context import is_uncased
     from ..utils.distributed import Processes
 
@@ -96,9 +102,11 @@ def run(arguments: argparse.Namespace) -> None:
             failed = {word: f"{word!r}: {reason}" for word, texts in contexts.items() if not texts}
             contexts = {word: texts for word, texts in contexts.items() if texts}
     folder = Path(f"{arguments.output}.parts")
-    with only_writer(arguments.output) if processes.is_main else nullcontext():
+    model.to(device)
+    writing = only_writer(arguments.output) if processes.is_main else nullcontext()
+    with writing, encoder_in(model, arguments.dtype):
         parts = ResumableInduction(
-            model.to(device),
+            model,
             processor,
             contexts,
             folder,

@@ -1,14 +1,16 @@
 """One call that induces the vectors of many words."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
 
 from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
-from ..utils.models import in_eval_mode
+from ..utils.models import half_precision, in_eval_mode
+from ..utils.names import Precision
 from ..utils.paths import hide_paths
 from ..utils.progress import progress_bar
 from .batching import CPU_TOKENS_PER_BATCH, GPU_TOKENS_PER_BATCH, ContextWindows, encode_words
@@ -32,6 +34,7 @@ def induce_vectors(
     max_tokens_per_batch: int | None = None,
     errors: Literal["raise", "skip"] = "raise",
     look_alikes: bool = True,
+    dtype: Precision | None = None,
     show_progress: bool = True,
     warn: bool = True,
 ) -> WordVectors:
@@ -50,6 +53,8 @@ def induce_vectors(
         errors: Whether a word that cannot have a vector raises, before anything is computed, or is left out and listed
             in `WordVectors.failed`.
         look_alikes: Whether words may be taken for misspellings, by a model that has learnt that.
+        dtype: Precision in which the encoder is run; all else keeps the model's own. Default: bfloat16 on a GPU that is
+            fast at it, the model's own elsewhere. `"auto"` is bfloat16 on processors that are fast at it, too.
         show_progress: Whether a run of more than a few seconds shows a progress bar.
         warn: Whether to warn of words that stand in none of their contexts, and of a processor for another mode.
             Single contexts that were not used are listed in `WordVectors.dropped_contexts`.
@@ -81,7 +86,7 @@ def induce_vectors(
     failed = find_failing_words(model, processor, contexts)
     if errors == "raise":
         refuse_failing_words(failed, len(contexts))
-    with in_eval_mode(model):
+    with in_eval_mode(model), encoder_in(model, dtype):
         vectors = _induce(model, processor, contexts, failed, max_tokens_per_batch, look_alikes, show_progress)
     vectors.encoder = hide_paths(model.config.encoder_name_or_path)
     if warn and model.config.has_context:
@@ -92,6 +97,20 @@ def induce_vectors(
                 "vectors come from the spelling alone. Give texts that contain the word as it is written."
             )
     return vectors
+
+
+@contextmanager
+def encoder_in(model: BertramModel, precision: Precision | None) -> Iterator[None]:
+    """Runs the block with the model's encoder in another precision, by default in half precision on a GPU."""
+    before = model.encoder_dtype
+    if precision is None and before is None and model.device.type == "cuda" and model.dtype == torch.float32:
+        precision = "auto"
+    if precision is not None:
+        model.encoder_dtype = half_precision(precision, model.device)
+    try:
+        yield
+    finally:
+        model.encoder_dtype = before
 
 
 def _induce(

@@ -19,7 +19,7 @@ from ..modeling_bertram import BertramModel
 from ..processing_bertram import BertramProcessor
 from ..training.recipe import SET_AFTER_TRAINING
 from ..utils.files import read_json
-from ..utils.models import is_fast_at_bfloat16
+from ..utils.models import half_precision
 
 PLAIN, PIECES, ORIGINAL = "plain", "pieces", "original"
 
@@ -43,8 +43,7 @@ class VectorSource:
         self.model: BertramModel | None = None
         if model != PIECES:
             self.model = BertramModel.from_pretrained(model, encoder=encoder).eval().to(encoder.device)
-            if is_fast_at_bfloat16(encoder.device):
-                self.model.encoder_dtype = torch.bfloat16  # as in training
+            self.model.encoder_dtype = half_precision("auto", encoder.device)  # as in training
             self.processor = BertramProcessor.from_pretrained(model)
 
     def induce(self, contexts: Mapping[str, Sequence[str]], *, show_progress: bool = True) -> WordVectors:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from ..configuration_bertram import PRESETS
 from ..corpus.settings import CorpusSource
+from ..utils.names import Precision
 from ..utils.settings import build_settings, load_settings
 
 # Of a trained model: changing them trains nothing anew.
@@ -103,7 +104,7 @@ class PieceStageSettings(StageSettings):
     """
 
     freeze_encoder: bool = True
-    encoder_dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    encoder_dtype: Precision = "auto"
     hard_share: float = 0.6
     random_share: float = 0.5
     hidden_share: float = 0.25

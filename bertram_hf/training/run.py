@@ -24,7 +24,7 @@ from ..processing_look_alikes import LookAlikes
 from ..tokenization_form import FormTokenizer
 from ..utils.distributed import join_processes
 from ..utils.hashing import derive_seed, fingerprint, hash_model
-from ..utils.models import is_fast_at_bfloat16
+from ..utils.models import half_precision
 from ..words.families import word_family
 from ..words.pieces import PieceReader, vocabulary_words
 from .batches import WordCollator, count_repetitions
@@ -183,10 +183,7 @@ class TrainingRun:
         settings = self.recipe.pieces
         config = replace_fields(config, freeze_encoder=settings.freeze_encoder)
         model, processor = self.new_model(config, preset)
-        if settings.encoder_dtype == "bfloat16" or (
-            settings.encoder_dtype == "auto" and is_fast_at_bfloat16(self.process.device)
-        ):
-            model.encoder_dtype = torch.bfloat16
+        model.encoder_dtype = half_precision(settings.encoder_dtype, self.process.device)
         folder = self.stage_folder(preset, config)
         makers = self._prepare_inputs(model, processor, settings)
         model = self._train(model, processor, makers, settings, folder)

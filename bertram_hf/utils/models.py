@@ -8,6 +8,8 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from .names import Precision
+
 
 def longest_input(model: PreTrainedModel) -> int | None:
     """Returns how many tokens a model can read; None if that is not known."""
@@ -50,6 +52,17 @@ def mean_over_tokens(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 def run_in(dtype: torch.dtype | None, device: torch.device) -> AbstractContextManager[Any]:
     """Returns a context in which models are run in a lower precision, in their own if `dtype` is None."""
     return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
+
+
+def half_precision(precision: Precision, device: torch.device) -> torch.dtype | None:
+    """Returns the dtype for `run_in`: None if a model is to be run in its own.
+
+    Example:
+        >>> half_precision("bfloat16", torch.device("cpu"))
+        torch.bfloat16
+    """
+    is_half = precision == "bfloat16" or (precision == "auto" and is_fast_at_bfloat16(device))
+    return torch.bfloat16 if is_half else None
 
 
 def is_fast_at_bfloat16(device: torch.device) -> bool:

@@ -44,6 +44,17 @@ def test_result_equals_the_model_and_does_not_depend_on_windows(make_pair, monke
         torch.testing.assert_close(weights, expected.context_weights, atol=1e-5, rtol=1e-5)
 
 
+def test_half_precision_of_the_encoder_changes_little_and_only_that_call(make_pair):
+    model, processor = make_pair("add")
+    own, half = (induce_vectors(model, processor, CONTEXTS, dtype=dtype).embeddings for dtype in (None, "bfloat16"))
+    assert not torch.equal(own, half)
+    torch.testing.assert_close(own, half, atol=0.05, rtol=0.05)
+    assert torch.equal(induce_vectors(model, processor, CONTEXTS).embeddings, own)
+    model.encoder_dtype = torch.bfloat16
+    assert torch.equal(induce_vectors(model, processor, CONTEXTS).embeddings, half)
+    assert torch.equal(induce_vectors(model, processor, CONTEXTS, dtype="float32").embeddings, own)
+
+
 def test_used_and_dropped_contexts_are_told(make_pair):
     vectors = induce_vectors(*make_pair("add"), CONTEXTS)
     assert vectors.used_contexts["kumquat"] == [0, 1]
