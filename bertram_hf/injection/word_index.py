@@ -80,22 +80,28 @@ class WordIndex:
 
     def key(self, word: str) -> str:
         """Returns one spelling for all words that the index cannot tell apart."""
-        key = self._fold(" ".join(normalize_text(word).split()))
+        key = " ".join(word.split())
+        if key.isascii():  # as most are
+            return key.lower() if self.ignore_case else key
+        key = self._fold(normalize_text(key))
         return key.replace(DOTTED_I, "İ") if self.ignore_case else key
 
     def add(self, word: str, row: int) -> None:
         """Adds a word, or gives a known word another row."""
-        self.remove(word)
         key = self.key(word)
+        self._remove(key)
         self.rows[key] = row
         table, first, second, run_start = self._place(key)
         forms = table.setdefault(first, {}).setdefault(second, [])
         forms.append(_Form(key, key.split(), run_start, WordBoundaries(key), row))
-        forms.sort(key=lambda form: -len(form.key))
+        if len(forms) > 1:
+            forms.sort(key=lambda form: -len(form.key))
 
     def remove(self, word: str) -> None:
         """Removes a word, if it is there."""
-        key = self.key(word)
+        self._remove(self.key(word))
+
+    def _remove(self, key: str) -> None:
         if self.rows.pop(key, None) is None:
             return
         table, first, second, _ = self._place(key)
