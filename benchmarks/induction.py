@@ -27,8 +27,10 @@ import transformers
 from transformers import AutoTokenizer, BertConfig, PreTrainedModel
 
 from bertram_hf import BertramConfig, BertramModel, BertramProcessor, induce_vectors
+from bertram_hf.induction.batching import CPU_TOKENS_PER_BATCH
 from bertram_hf.modeling_context import build_encoder
 from bertram_hf.utils.names import Precision
+from bertram_hf.utils.tables import format_rows
 
 Contexts = dict[str, list[str]]
 MAX_LENGTH = 96
@@ -64,6 +66,29 @@ def draw_contexts(num_words: int, num_contexts: int, seed: int) -> Contexts:
 
     words = [f"quo{SYLLABLES[i % len(SYLLABLES)]}x{SYLLABLES[i // len(SYLLABLES)]}" for i in range(num_words)]
     return {word: [draw_context(word) for _ in range(num_contexts)] for word in words}
+
+
+@torch.no_grad()
+def measure_product(config: BertConfig, dtype: torch.dtype) -> float:
+    """Returns the floating-point operations per second of a bare product of the encoder's largest matrix."""
+    tokens, weights = (
+        torch.randn(rows, config.hidden_size, dtype=dtype) for rows in (CPU_TOKENS_PER_BATCH, config.intermediate_size)
+    )
+    seconds = []
+    for _ in range(30):
+        start = time.perf_counter()
+        torch.nn.functional.linear(tokens, weights)
+        seconds.append(time.perf_counter() - start)
+    return 2 * tokens.numel() * len(weights) / statistics.median(seconds)
+
+
+def count_operations(config: BertConfig) -> int:
+    """Returns the operations of the encoder's matrix products for one token; attention itself is small beside them.
+
+    Of the last layer, keys and values alone are needed for all tokens.
+    """
+    size, inner = config.hidden_size, config.intermediate_size
+    return 2 * ((config.num_hidden_layers - 1) * (4 * size * size + 2 * size * inner) + 2 * size * size)
 
 
 @torch.no_grad()
@@ -110,8 +135,12 @@ def time_setting(
         if repetition > 0:  # the first one checks that both agree, and warms up
             seconds.append((middle - start, end - middle))
     encoded = processor.encode(list(contexts), list(contexts.values()))
-    tokens = statistics.mean(len(ids) for entry in encoded for ids in entry.input_ids)
+    lengths = [len(ids) for entry in encoded for ids in entry.input_ids]
     released, ours = map(statistics.median, zip(*seconds, strict=True))
+    config = model.config.text_config
+    limit = measure_product(config, getattr(torch, dtype))
+    share = count_operations(config) * sum(lengths) / ours / limit
+    tokens = statistics.mean(lengths)
     return {
         "tokens": tokens,
         "seconds": seconds,
@@ -119,6 +148,7 @@ def time_setting(
         "ours": ours,
         "difference": difference,
         "cosine": cosine,
+        "share_of_product": share,
     }
 
 
@@ -147,18 +177,27 @@ def main() -> None:
             print(f"one word with {num_contexts:6} contexts: peak memory {results[num_contexts]:.0f} MB")
     else:
         model, processor = build(arguments.mode, arguments.seed)
-        print("contexts/word  words  tokens/context  released (s)  ours (s)  ratio  largest difference  least cosine")
+        rows = []
         for num_contexts, num_words in SETTINGS:
             contexts = draw_contexts(num_words, num_contexts, arguments.seed)
             result = results[num_contexts] = time_setting(
                 model, processor, contexts, arguments.repetitions, arguments.dtype
             )
             result["ratio"] = result["released"] / result["ours"]
-            print(f"{num_contexts:13} {num_words:6} {result['tokens']:15.1f} {result['released']:13.2f}", end="")
-            print(
-                f" {result['ours']:9.2f} {result['ratio']:6.2f} {result['difference']:19.1e} {result['cosine']:13.6f}",
-                flush=True,
+            rows.append(
+                {
+                    "contexts a word": str(num_contexts),
+                    "words": str(num_words),
+                    "tokens a context": f"{result['tokens']:.1f}",
+                    "released (s)": f"{result['released']:.2f}",
+                    "ours (s)": f"{result['ours']:.2f}",
+                    "ratio": f"{result['ratio']:.2f}",
+                    "largest difference": f"{result['difference']:.1e}",
+                    "least cosine": f"{result['cosine']:.6f}",
+                    "of a bare product": f"{result['share_of_product']:.0%}",
+                }
             )
+        print(format_rows(rows))
     if arguments.json:
         versions = {"torch": torch.__version__, "transformers": transformers.__version__}
         Path(arguments.json).write_text(json.dumps(vars(arguments) | versions | {"results": results}, indent=2))
