@@ -34,7 +34,7 @@ from bertram_hf import align_word_labels
 
 LABELS = ("O", "I-Entity", "B-Entity")  # B where an entity follows another one at once
 SETTINGS: dict[str, Any] = {
-    "num_train_epochs": 5,
+    "num_train_epochs": 3,
     "learning_rate": 2e-4,
     "warmup_steps": 0.1,
     "bf16": True,
