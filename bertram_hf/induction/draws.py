@@ -1,7 +1,7 @@
 """Words whose contexts are encoded once, so that vectors from many random choices of them cost little."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,8 @@ from .reliability import assess_vectors
 from .word_vectors import WordVectors
 
 logger = logging.getLogger(__name__)
+WORDS_PER_BLOCK = 64
+Readings = tuple[torch.Tensor | None, torch.Tensor, torch.Tensor]  # what `BertramModel.combine` takes
 
 
 class ContextDraws:
@@ -97,8 +99,7 @@ class ContextDraws:
         if self._context_embeddings is None:
             assert self._form_embeddings is not None  # a model has one part at least
             return self._form_embeddings
-        outputs: Any = self.model.finish(*self.draw(number), **self._look_alikes)
-        return outputs.word_embeddings
+        return torch.cat([outputs.word_embeddings for _, _, outputs in self._finish(number)])
 
     @torch.inference_mode()
     def induce_words(self, number: int) -> WordVectors:
@@ -108,15 +109,21 @@ class ContextDraws:
         """
         if self._context_embeddings is None:
             return WordVectors(self.words, self.induce(number).cpu(), self._embedding_fingerprint)
-        form, chosen, counts = self.draw(number)
-        outputs: Any = self.model.finish(form, chosen, counts, **self._look_alikes)
-        assessed = assess_vectors(self.model, self.words, form, chosen, counts, outputs.word_embeddings)
-        vectors = WordVectors(self.words, outputs.word_embeddings.cpu(), self._embedding_fingerprint, **assessed)
-        if outputs.look_alike_weights is not None:
-            token_ids = self._look_alikes["look_alike_ids"]
-            vectors.look_alikes = name_look_alikes(self.processor, self.words, token_ids, outputs.look_alike_weights)
+        embeddings: list[torch.Tensor] = []
+        found: dict[str, Any] = {}  # by the names of `DETAILS`
+        for block, readings, outputs in self._finish(number):
+            words = self.words[block]
+            embeddings.append(outputs.word_embeddings)
+            details = assess_vectors(self.model, words, *readings, outputs.word_embeddings)
+            if outputs.look_alike_weights is not None:
+                token_ids = self._look_alikes["look_alike_ids"][block]
+                details["look_alikes"] = name_look_alikes(self.processor, words, token_ids, outputs.look_alike_weights)
+            for name, values in details.items():
+                found.setdefault(name, {}).update(values)
+        vectors = WordVectors(self.words, torch.cat(embeddings).cpu(), self._embedding_fingerprint, **found)
+        counts = np.minimum(self.num_contexts, number)
         if not self.model.config.has_form and not counts.all():
-            kept = [word for word, count in zip(self.words, counts.tolist(), strict=True) if count]
+            kept = [word for word, count in zip(self.words, counts, strict=True) if count]
             vectors = vectors.select(kept)
             vectors.failed = {word: "no contexts" for word in self.words if word not in vectors}
         return vectors
@@ -125,13 +132,28 @@ class ContextDraws:
     def _embedding_fingerprint(self) -> str | None:
         return self.model.embedding_fingerprint()
 
+    def _finish(self, number: int) -> Iterator[tuple[slice, Readings, Any]]:
+        """Yields the outputs of a block of words at a time, and what they come from: copies of many contexts at once
+        would take much memory."""
+        rows = self._draw_rows(number)
+        for start in range(0, max(1, len(self.words)), WORDS_PER_BLOCK):
+            block = slice(start, start + WORDS_PER_BLOCK)
+            readings = self._read(rows[block], block)
+            look_alikes = {name: tensor[block] for name, tensor in self._look_alikes.items()}
+            yield block, readings, self.model.finish(*readings, **look_alikes)
+
     @torch.inference_mode()
-    def draw(self, number: int) -> tuple[torch.Tensor | None, torch.Tensor, torch.Tensor]:
+    def draw(self, number: int) -> Readings:
         """Returns what `BertramModel.combine` takes, for a new random choice of at most `number` contexts."""
-        rows = [
+        return self._read(self._draw_rows(number), slice(None))
+
+    def _draw_rows(self, number: int) -> list[np.ndarray]:
+        return [
             first + self._generator.permutation(available)[:number]
             for first, available in zip(self._firsts, self.num_contexts, strict=True)
         ]
+
+    def _read(self, rows: Sequence[np.ndarray], words: slice) -> Readings:
         counts = torch.tensor([len(chosen) for chosen in rows], device=self.model.device)
         chosen = self._context_embeddings[np.concatenate(rows)] if rows else self._context_embeddings
-        return self._form_embeddings, chosen, counts
+        return None if self._form_embeddings is None else self._form_embeddings[words], chosen, counts
