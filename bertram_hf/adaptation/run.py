@@ -28,6 +28,7 @@ from ..processing_context import is_uncased
 from ..utils.distributed import Processes
 from ..utils.environment import installed_versions
 from ..utils.files import write_whole
+from ..utils.memory import release_free_memory
 from ..utils.models import half_precision
 from ..utils.names import Mode
 from ..words.pieces import PieceReader
@@ -123,10 +124,11 @@ class AdaptationRun:
 
     @contextmanager
     def _step(self, name: str) -> Iterator[None]:
-        """Notes how long a step takes."""
+        """Notes how long a step takes, and gives back the memory that it no longer needs."""
         start = time.perf_counter()
         logger.info("%s ...", name)
         yield
+        release_free_memory()
         self.seconds[name] = round(time.perf_counter() - start, 1)
 
     def load_bertram(self, bertram: str | os.PathLike[str] | None) -> None:
