@@ -163,7 +163,8 @@ def main() -> None:
             gained = compare(score_entities(keep, right), plain, found, len(test))
             rows.append({"system": name, "entities": group, "number": number, **gained, "processor_seconds": seconds})
             print(json.dumps(rows[-1]), flush=True)
-    Path(arguments.output).write_text(json.dumps(vars(arguments) | {"rows": rows}, indent=2) + "\n", encoding="utf-8")
+        content = json.dumps(vars(arguments) | {"rows": rows}, indent=2)
+        Path(arguments.output).write_text(content + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -102,6 +102,8 @@ def main() -> None:
         rows.append({"system": system, "method": method, "texts_of_each_class": budget or "all", **gained})
         rows[-1]["processor_seconds"] = round(seconds, 1)
         print(json.dumps(rows[-1]), flush=True)
+        content = json.dumps(vars(arguments) | {"rows": rows}, indent=2)
+        Path(arguments.output).write_text(content + "\n", encoding="utf-8")
 
     for name, system in read_systems(arguments.adapted, plain).items():
         embeddings = embedder.embed([*train["text"], *test["text"]], *system).double().numpy()
@@ -113,7 +115,6 @@ def main() -> None:
             start = time.process_time()
             answers = fine_tune(arguments.model, system, name == NEW_TOKENS, train, test, budget)
             add(name, "fine-tuning", budget, answers, time.process_time() - start)
-    Path(arguments.output).write_text(json.dumps(vars(arguments) | {"rows": rows}, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
