@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-# For each result: the script, its arguments, and where the ratios stand in what it writes; of times, less is better.
+# For each result: the script and its arguments.
 COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "induction": ("induction.py", ()),
     "induction-bfloat16": ("induction.py", ("--dtype", "bfloat16")),
@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "one_token_approximation": ("one_token_approximation.py", ("--words", "32", "--iterations", "1000")),
     "rarification": ("rarification.py", ("--candidates", "2000")),
 }
-TIMES_PLAIN = ("injection", "baking")  # their ratios are times, beside the plain model
+TIMES_PLAIN = ("injection", "baking")  # their ratios are times beside the plain model's: less is better
 MARGIN = 0.1
 
 

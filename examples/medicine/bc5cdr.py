@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
-from systems import NEW_TOKENS, compare, inject, read_systems
+from systems import NEW_TOKENS, TRAINING, compare, inject, read_systems
 from transformers import (
     AutoModelForTokenClassification,
     AutoTokenizer,
@@ -33,14 +33,7 @@ from transformers import (
 from bertram_hf import align_word_labels
 
 LABELS = ("O", "I-Entity", "B-Entity")  # B where an entity follows another one at once
-SETTINGS: dict[str, Any] = {
-    "num_train_epochs": 3,
-    "learning_rate": 2e-4,
-    "warmup_steps": 0.1,
-    "bf16": True,
-    "use_cpu": True,
-}
-QUIET: dict[str, Any] = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True, "logging_strategy": "no"}
+SETTINGS: dict[str, Any] = {"num_train_epochs": 3, "learning_rate": 2e-4, "per_device_train_batch_size": 32}
 MAX_LENGTH = 128
 Span = tuple[int, int]
 
@@ -75,24 +68,20 @@ def find_entities(labels: Sequence[int]) -> set[Span]:
     return entities
 
 
-def score_entities(keep: Callable[[int, Span], bool], right: list[set[Span]]) -> Callable[[Any, np.ndarray], float]:
-    """Returns what gives F1, in points, of the entities that are kept in some sentences."""
+def count_entities(
+    keep: Callable[[int, Span], bool], answers: Sequence[set[Span]], right: Sequence[set[Span]]
+) -> np.ndarray:
+    """Returns how many entities that are kept each of N sentences has: found rightly, found, and to be found (N, 3)."""
+    rows = enumerate(zip(answers, right, strict=True))
+    return np.array(
+        [[sum(keep(row, span) for span in spans) for spans in (own & true, own, true)] for row, (own, true) in rows]
+    )
 
-    def count(answers: list[set[Span]]) -> np.ndarray:
-        rows = enumerate(zip(answers, right, strict=True))
-        return np.array(
-            [[sum(keep(row, span) for span in spans) for spans in (own & true, own, true)] for row, (own, true) in rows]
-        )
 
-    counted: dict[int, np.ndarray] = {}
-
-    def score(answers: list[set[Span]], items: np.ndarray) -> float:
-        if id(answers) not in counted:
-            counted[id(answers)] = count(answers)
-        both, own, true = counted[id(answers)][items].sum(axis=0)
-        return 200 * both / max(own + true, 1)
-
-    return score
+def score_f1(counts: np.ndarray, items: np.ndarray) -> float:
+    """Returns F1, in points, of some sentences of (N, 3)."""
+    both, own, true = counts[items].sum(axis=0)
+    return 200 * both / max(own + true, 1)
 
 
 def find(name: str, system: tuple, trained: bool, train: Dataset, test: Dataset) -> list[set[Span]]:
@@ -108,7 +97,7 @@ def find(name: str, system: tuple, trained: bool, train: Dataset, test: Dataset)
 
     parts = [part.map(encode, batched=True, remove_columns=part.column_names) for part in (train, test)]
     with TemporaryDirectory() as folder:
-        arguments = TrainingArguments(folder, per_device_train_batch_size=32, **SETTINGS, **QUIET)
+        arguments = TrainingArguments(folder, **SETTINGS, **TRAINING)
         collator = DataCollatorForTokenClassification(tokenizer)
         trainer = Trainer(model, arguments, collator, parts[0], processing_class=tokenizer)
         trainer.train()
@@ -152,15 +141,15 @@ def main() -> None:
         "injected, unseen": lambda row, span: is_injected(row, span) and not is_seen(row, span),
     }
     rows: list[dict[str, Any]] = []
-    plain: list[set[Span]] = []
+    plain: dict[str, np.ndarray] = {}  # what the plain model finds, by group
     for name, system in systems.items():
         start = time.process_time()
         found = find(arguments.model, system, name == NEW_TOKENS, train, test)
         seconds = round(time.process_time() - start, 1)
-        plain = plain or found
         for group, keep in groups.items():
-            number = sum(keep(row, span) for row, spans in enumerate(right) for span in spans)
-            gained = compare(score_entities(keep, right), plain, found, len(test))
+            counts = count_entities(keep, found, right)
+            gained = compare(score_f1, plain.setdefault(group, counts), counts, len(test))
+            number = int(counts[:, 2].sum())
             rows.append({"system": name, "entities": group, "number": number, **gained, "processor_seconds": seconds})
             print(json.dumps(rows[-1]), flush=True)
         content = json.dumps(vars(arguments) | {"rows": rows}, indent=2)

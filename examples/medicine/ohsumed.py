@@ -24,15 +24,15 @@ from sentence_transformers import SentenceTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from systems import NEW_TOKENS, compare, inject, read_systems
+from systems import NEW_TOKENS, TRAINING, compare, inject, read_systems
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments, set_seed
 
 from bertram_hf.adaptation.embedders import SentenceTransformerEmbedder
+from bertram_hf.evaluation.classification import INVERSE_PENALTY, MAX_ITERATIONS
 
 BUDGETS: tuple[int | None, ...] = (5, 20, None)  # texts of each class
 NUM_DRAWS, NUM_EPOCHS, MAX_LENGTH = 5, {5: 20, 20: 10, None: 3}, 128
-SETTINGS: dict[str, Any] = {"learning_rate": 1e-4, "warmup_steps": 0.1, "per_device_train_batch_size": 16}
-QUIET: dict[str, Any] = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True, "logging_strategy": "no"}
+SETTINGS: dict[str, Any] = {"learning_rate": 1e-4, "per_device_train_batch_size": 16}
 
 
 def draw_rows(labels: np.ndarray, budget: int | None, seed: int) -> np.ndarray:
@@ -48,7 +48,7 @@ def learn_embeddings(train: np.ndarray, labels: np.ndarray, test: np.ndarray, bu
     answers = []
     for seed in range(1 if budget is None else NUM_DRAWS):
         rows = draw_rows(labels, budget, seed)
-        classifier = make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=1000))
+        classifier = make_pipeline(StandardScaler(), LogisticRegression(C=INVERSE_PENALTY, max_iter=MAX_ITERATIONS))
         answers.append(classifier.fit(train[rows], labels[rows]).predict(test))
     return np.stack(answers)
 
@@ -66,9 +66,7 @@ def fine_tune(name: str, system: tuple, trained: bool, train: Dataset, test: Dat
     rows = draw_rows(np.array(train["label"]), budget, seed=0)
     parts = [part.map(encode, batched=True, remove_columns=part.column_names) for part in (train.select(rows), test)]
     with TemporaryDirectory() as folder:
-        arguments = TrainingArguments(
-            folder, num_train_epochs=NUM_EPOCHS[budget], bf16=True, use_cpu=True, **SETTINGS, **QUIET
-        )
+        arguments = TrainingArguments(folder, num_train_epochs=NUM_EPOCHS[budget], **SETTINGS, **TRAINING)
         trainer = Trainer(model=model, args=arguments, train_dataset=parts[0], processing_class=tokenizer)
         trainer.train()
         return trainer.predict(parts[1]).predictions.argmax(axis=-1)[None]

@@ -23,8 +23,9 @@ import torch
 from baselines import train_tokens, train_tsdae
 from misspelt_queries import mistype
 from sentence_transformers import SentenceTransformer
+from systems import new_tokens
 
-from bertram_hf import WordVectors, adapt
+from bertram_hf import adapt
 from bertram_hf.adaptation.documents import SearchPair, draw_pairs
 from bertram_hf.adaptation.embedders import SentenceTransformerEmbedder
 from bertram_hf.adaptation.retrieval import Retrieval, Trials
@@ -156,9 +157,7 @@ def main() -> None:
     pieces, piece_seconds = timed(lambda: mean_piece_vectors(encoder, tokenizer, vectors.words))
     comparison.add("mean of pieces, replace", piece_seconds, pieces, "replace")
     comparison.add("mean of pieces, slash", piece_seconds, pieces, "slash")
-    mean = encoder.get_input_embeddings().weight.detach().mean(dim=0)
-    new = WordVectors(vectors.words, mean.expand(len(vectors), -1).clone(), vectors.embedding_fingerprint)
-    comparison.add("new tokens, untrained", 0.0, new, "replace")
+    comparison.add("new tokens, untrained", 0.0, new_tokens(encoder, vectors), "replace")
     texts = [(pair.query, pair.document) for pair in learnt]
     trained, taken = timed(
         lambda: train_tokens(arguments.model, vectors.words, texts, seconds=seconds, seed=arguments.seed)

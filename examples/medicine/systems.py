@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from bertram_hf import BertramEmbeddingInjector, WordVectors
 from bertram_hf.evaluation.statistics import bootstrap_interval
@@ -13,7 +13,16 @@ from bertram_hf.induction import mean_piece_vectors
 from bertram_hf.utils.names import Mode
 
 NEW_TOKENS = "new tokens"
+# Of every fine-tuning: half precision on the processor, and no files or bars.
+TRAINING: dict[str, Any] = {"bf16": True, "use_cpu": True, "warmup_steps": 0.1}
+TRAINING |= {"save_strategy": "no", "report_to": "none", "disable_tqdm": True, "logging_strategy": "no"}
 Systems = dict[str, tuple[WordVectors | None, Mode]]
+
+
+def new_tokens(encoder: PreTrainedModel, own: WordVectors) -> WordVectors:
+    """Returns vectors of the same words as Transformers makes them of new tokens: the mean of the vocabulary."""
+    mean = encoder.get_input_embeddings().weight.detach().mean(dim=0)
+    return WordVectors(own.words, mean.expand(len(own), -1).clone(), own.embedding_fingerprint)
 
 
 def read_systems(folder: str, plain: SentenceTransformer) -> Systems:
@@ -27,14 +36,12 @@ def read_systems(folder: str, plain: SentenceTransformer) -> Systems:
     own = injector.pack()
     encoder = plain[0].model
     pieces = mean_piece_vectors(encoder, plain[0].tokenizer, own.words)
-    mean = encoder.get_input_embeddings().weight.detach().mean(dim=0)
-    new = WordVectors(own.words, mean.expand(len(own), -1).clone(), own.embedding_fingerprint)
     return {
         "plain": (None, "replace"),
         "bertram-pieces, auto": (own, "auto"),
         "bertram-pieces, replace": (own, "replace"),
         "mean of pieces, slash": (pieces, "slash"),
-        NEW_TOKENS: (new, "replace"),
+        NEW_TOKENS: (new_tokens(encoder, own), "replace"),
     }
 
 
