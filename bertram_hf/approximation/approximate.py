@@ -2,8 +2,11 @@
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -16,14 +19,14 @@ from ..modeling_context import check_encoder_reads_embeddings, check_encoder_typ
 from ..modeling_slim import embedding_fingerprint
 from ..processing_context import tokenize_plain
 from ..utils.hashing import hash_model
-from ..utils.models import in_eval_mode
-from ..utils.names import DEFAULT_ITERATIONS
+from ..utils.models import half_precision, in_eval_mode
+from ..utils.names import DEFAULT_ITERATIONS, Precision
 from ..utils.progress import progress_bar
 from .objective import OneTokenObjective, Templates, TemplateSampler
 from .optimizers import Evaluate, minimize_adam, minimize_lbfgs
 from .resumable import FinishedBatches
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 # Longest step of L-BFGS as a share of the mean norm of the encoder's embeddings.
 MAX_STEP = 0.2
 # Room that a word leaves in the encoder's positions: template, special tokens, RoBERTa's offset.
@@ -43,6 +46,7 @@ def approximate_vectors(
     tolerance: float = 1e-3,
     batch_size: int = 128,
     seed: int = 0,
+    dtype: Precision | None = None,
     errors: Literal["raise", "skip"] = "raise",
     show_progress: bool = True,
 ) -> WordVectors:
@@ -57,8 +61,9 @@ def approximate_vectors(
     (up to 1e-3 in a vector after 200 steps); and RoBERTa's random words are whole words here.
 
     The default, L-BFGS over a few fixed templates, takes a fraction of the time: half of its iterations see one
-    template, half of the rest two, and so on, so that most of the way is cheap and the end is not fitted to one
-    template.
+    template and compare half of the layers, half of the rest two other templates and three quarters of the layers, and
+    so on. So most of the way is cheap (early layers lead to the vector in fewer steps, too), and the end is not fitted
+    to one template.
 
     Args:
         encoder: Any encoder that takes `inputs_embeds`, on any device; it is run in eval mode and not changed.
@@ -70,12 +75,15 @@ def approximate_vectors(
             settings or another encoder, all begins anew, with a warning; finished vectors of another encoder are not
             overwritten.
         optimizer: `"lbfgs"`, or `"adam"` as released.
-        iterations: Steps for each word at most. Default: 32 for L-BFGS, 4,000 for Adam.
+        iterations: Steps for each word at most. Default: 48 for L-BFGS, 4,000 for Adam.
         num_templates: How many templates the last iterations of L-BFGS see; Adam sees a new one in each iteration.
         learning_rate: Of Adam.
         tolerance: A word is finished when its loss falls by less than this share; 0 always does all iterations.
         batch_size: Words that are computed at a time; they have the same number of pieces.
         seed: Seed of the random words.
+        dtype: Precision in which the encoder is run; the vectors have single precision. Default: `"auto"` for L-BFGS
+            with an encoder in single precision, which is bfloat16 where the device is fast at it; else the encoder's
+            own.
         errors: Whether a word that cannot have a vector raises, before anything is computed, or is left out and listed
             in `WordVectors.failed`.
         show_progress: Whether a run of more than a few seconds shows a progress bar.
@@ -109,6 +117,9 @@ def approximate_vectors(
     pieces, failed = _split_words(encoder, tokenizer, words)
     if errors == "raise":
         refuse_failing_words(failed, len(words))
+    if dtype is None:
+        dtype = "auto" if optimizer == "lbfgs" and encoder.dtype == torch.float32 else "float32"
+    half = half_precision(dtype, encoder.device)
     sampler = TemplateSampler(tokenizer, num_embeddings=len(table), seed=seed)
     fingerprint = embedding_fingerprint(table)
     settings = {
@@ -122,26 +133,27 @@ def approximate_vectors(
         "learning_rate": learning_rate if optimizer == "adam" else None,
         "tolerance": tolerance,
         "seed": seed,
+        "dtype": str(half or encoder.dtype),
     }
     finished = None if output is None else FinishedBatches(Path(output), settings)
     vectors: dict[str, torch.Tensor] = {} if finished is None else finished.load(pieces)
 
     max_step = MAX_STEP * table.detach().float().norm(dim=1).mean().item()
-    stages = plan_stages(iterations, num_templates) if optimizer == "lbfgs" else {}
-    objective = OneTokenObjective(encoder)
+    num_layers = encoder.config.num_hidden_layers - 1
+    stages = plan_stages(iterations, num_templates, num_layers) if optimizer == "lbfgs" else []
+    objective = OneTokenObjective(encoder, half)
 
     def approximate(batch: list[str]) -> torch.Tensor:
         piece_ids = torch.tensor([pieces[word] for word in batch], device=encoder.device)
-        evaluate = make_evaluate(objective, sampler, batch, piece_ids, list(stages))
+        evaluate = make_evaluate(objective, sampler, batch, piece_ids, stages)
         start = start_vectors(objective, piece_ids)
         if optimizer == "adam":
             minimized = minimize_adam(
                 evaluate, start, learning_rate=learning_rate, iterations=iterations, tolerance=tolerance
             )
         else:
-            minimized = minimize_lbfgs(
-                evaluate, start, max_step=max_step, stages=list(stages.values()), tolerance=tolerance
-            )
+            steps = [stage.iterations for stage in stages]
+            minimized = minimize_lbfgs(evaluate, start, max_step=max_step, stages=steps, tolerance=tolerance)
         return minimized.rows.cpu()
 
     progress = progress_bar(
@@ -169,20 +181,39 @@ def approximate_vectors(
     return result
 
 
-def plan_stages(iterations: int, num_templates: int) -> dict[int, int]:
-    """Returns for each number of templates how many iterations see it: half of those that are left, the last the rest.
+@dataclass(frozen=True)
+class Stage:
+    """A part of the way with L-BFGS.
+
+    Attributes:
+        iterations: Steps of a word at most.
+        num_templates: Over how many fixed templates the loss is averaged; no other stage sees them.
+        num_layers: How many layers are compared, from the first.
+    """
+
+    iterations: int
+    num_templates: int
+    num_layers: int
+
+
+def plan_stages(iterations: int, num_templates: int, num_layers: int) -> list[Stage]:
+    """Divides the iterations: each stage has half of those that are left, and the last one, in which all templates and
+    layers count, the rest.
 
     Example:
-        >>> plan_stages(32, 8)
-        {1: 16, 2: 8, 4: 4, 8: 4}
+        >>> for stage in plan_stages(48, 8, num_layers=5):
+        ...     print(stage)
+        Stage(iterations=24, num_templates=1, num_layers=3)
+        Stage(iterations=12, num_templates=2, num_layers=4)
+        Stage(iterations=6, num_templates=4, num_layers=5)
+        Stage(iterations=6, num_templates=8, num_layers=5)
     """
-    stages: dict[int, int] = {}
-    number = 1
-    while number < num_templates and iterations > 1:
-        stages[number] = iterations // 2
+    stages: list[Stage] = []
+    while 2 ** len(stages) < num_templates and iterations > 1:
+        share = min(1.0, 0.5 + 0.25 * len(stages))
+        stages.append(Stage(iterations // 2, 2 ** len(stages), math.ceil(share * num_layers)))
         iterations -= iterations // 2
-        number *= 2
-    return stages | {num_templates: iterations}
+    return [*stages, Stage(iterations, num_templates, num_layers)]
 
 
 def start_vectors(objective: OneTokenObjective, piece_ids: torch.Tensor) -> torch.Tensor:
@@ -196,7 +227,7 @@ def make_evaluate(
     sampler: TemplateSampler,
     words: Sequence[str],
     piece_ids: torch.Tensor,
-    num_templates: Sequence[int],
+    stages: Sequence[Stage],
 ) -> Evaluate:
     """Returns the functions to minimise.
 
@@ -205,8 +236,8 @@ def make_evaluate(
         sampler: Draws templates.
         words: W words.
         piece_ids: (W, pieces).
-        num_templates: In each stage how many fixed templates the losses are averaged over, never fewer than before; the
-            run with the pieces is done once for each. Empty: a new template in each iteration.
+        stages: Of L-BFGS; the run with the pieces is done once for each of their templates. Empty: a new template in
+            each iteration.
     """
 
     def read(rows: Sequence[int], number: int) -> tuple[Templates, list[torch.Tensor]]:
@@ -216,12 +247,15 @@ def make_evaluate(
     def evaluate_new(vectors: torch.Tensor, rows: torch.Tensor, number: int) -> tuple[torch.Tensor, torch.Tensor]:
         return objective.evaluate(vectors, *read(rows.tolist(), number))
 
-    fixed: list[tuple[Templates, list[torch.Tensor]]] = []
+    @lru_cache(maxsize=1)
+    def read_stage(stage: int) -> list[tuple[Templates, list[torch.Tensor]]]:
+        first = sum(earlier.num_templates for earlier in stages[:stage])
+        drawn = [read(range(len(words)), first + number) for number in range(stages[stage].num_templates)]
+        return [(templates, targets[: stages[stage].num_layers + 1]) for templates, targets in drawn]
 
     def evaluate_fixed(vectors: torch.Tensor, rows: torch.Tensor, stage: int) -> tuple[torch.Tensor, torch.Tensor]:
-        while len(fixed) < num_templates[stage]:
-            fixed.append(read(range(len(words)), len(fixed)))
         losses, gradients = torch.zeros(len(vectors), device=vectors.device), torch.zeros_like(vectors)
+        fixed = read_stage(stage)
         for templates, targets in fixed:
             loss, gradient = objective.evaluate(
                 vectors, templates.select(rows.cpu()), [states[rows] for states in targets]
@@ -229,7 +263,7 @@ def make_evaluate(
             losses, gradients = losses + loss / len(fixed), gradients + gradient / len(fixed)
         return losses, gradients
 
-    return evaluate_fixed if num_templates else evaluate_new
+    return evaluate_fixed if stages else evaluate_new
 
 
 def _check_encoder(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..modeling_context import can_read_packed
 from ..processing_context import end_ids
+from ..utils.models import run_in
 from ..words.pieces import PieceReader
 
 
@@ -82,10 +83,15 @@ class OneTokenObjective:
 
     Deviation from the released code: attention sees all tokens, where the released code passes its segment ids as
     attention mask, which takes 10,000 from all scores and so only rounds them.
+
+    Args:
+        encoder: The encoder, in eval mode.
+        dtype: Lower precision in which it is run; None: its own.
     """
 
-    def __init__(self, encoder: PreTrainedModel) -> None:
+    def __init__(self, encoder: PreTrainedModel, dtype: torch.dtype | None = None) -> None:
         self.encoder = encoder
+        self.dtype = dtype
         self.embeddings = encoder.get_input_embeddings()
 
     @torch.no_grad()
@@ -101,7 +107,8 @@ class OneTokenObjective:
         """
         num_left, num_pieces = templates.left_ids.shape[1], piece_ids.shape[1]
         input_ids = torch.cat([templates.left_ids, piece_ids, templates.right_ids], dim=1).to(self.encoder.device)
-        return [drop_word(states, num_left, num_pieces) for states in self._read(self.embeddings(input_ids))]
+        all_states = self._read(self.embeddings(input_ids), self.encoder.config.num_hidden_layers - 1)
+        return [drop_word(states, num_left, num_pieces) for states in all_states]
 
     def evaluate(
         self, vectors: torch.Tensor, templates: Templates, targets: Sequence[torch.Tensor]
@@ -111,7 +118,7 @@ class OneTokenObjective:
         Args:
             vectors: (W, H).
             templates: W templates.
-            targets: What `read_pieces` returned for them.
+            targets: What `read_pieces` returned for them; if the last layers are cut off, they are not compared.
         """
         vectors = vectors.detach().requires_grad_()
         num_left = templates.left_ids.shape[1]
@@ -121,27 +128,28 @@ class OneTokenObjective:
         with torch.enable_grad():
             inputs_embeds = torch.cat([left, vectors[:, None].to(left.dtype), right], dim=1)  # (W, T, H)
             losses = torch.zeros(len(vectors), device=vectors.device)
-            for states, target in zip(self._read(inputs_embeds), targets, strict=True):
+            for states, target in zip(self._read(inputs_embeds, len(targets) - 1), targets, strict=True):
                 squares = (drop_word(states, num_left, 1) - target).float().square()
                 losses = losses + squares[:, :num_left].mean(dim=(1, 2)) + squares[:, num_left:].mean(dim=(1, 2))
             # Asked for one gradient only, autograd computes none of the encoder's weights.
             (gradient,) = torch.autograd.grad(losses.sum(), vectors)
         return losses.detach(), gradient
 
-    def _read(self, inputs_embeds: torch.Tensor) -> Sequence[torch.Tensor]:
-        """Returns (W, T, hidden) for the embeddings and each layer but the last, which is not run if that can be
+    def _read(self, inputs_embeds: torch.Tensor, num_layers: int) -> Sequence[torch.Tensor]:
+        """Returns (W, T, hidden) for the embeddings and the first layers; the others are not run if that can be
         avoided. All inputs have one length, so there is no padding."""
         encoder = self.encoder
-        if not can_read_packed(encoder) or encoder.config.model_type == "mpnet":  # whose layers want a bias
-            mask = torch.ones(inputs_embeds.shape[:2], dtype=torch.long, device=inputs_embeds.device)
-            outputs = encoder(inputs_embeds=inputs_embeds, attention_mask=mask, output_hidden_states=True)
-            return outputs.hidden_states[:-1]
-        states = encoder.embeddings(inputs_embeds=inputs_embeds)
-        if hasattr(encoder, "embeddings_project"):  # ELECTRA
-            states = encoder.embeddings_project(states)
-        all_states = [states]
-        for layer in encoder.encoder.layer[:-1]:
-            all_states.append(layer(all_states[-1]))
+        with run_in(self.dtype, inputs_embeds.device):
+            if not can_read_packed(encoder) or encoder.config.model_type == "mpnet":  # whose layers want a bias
+                mask = torch.ones(inputs_embeds.shape[:2], dtype=torch.long, device=inputs_embeds.device)
+                outputs = encoder(inputs_embeds=inputs_embeds, attention_mask=mask, output_hidden_states=True)
+                return outputs.hidden_states[: num_layers + 1]
+            states = encoder.embeddings(inputs_embeds=inputs_embeds)
+            if hasattr(encoder, "embeddings_project"):  # ELECTRA
+                states = encoder.embeddings_project(states)
+            all_states = [states]
+            for layer in encoder.encoder.layer[:num_layers]:
+                all_states.append(layer(all_states[-1]))
         return all_states
 
 

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from ..utils.files import only_writer, read_word_file
-from ..utils.names import DEFAULT_ITERATIONS
+from ..utils.names import DEFAULT_ITERATIONS, PRECISIONS
 from .options import check_device, loading
 
 
@@ -44,6 +44,11 @@ def add_command(commands: Any) -> None:
     )
     command.add_argument("--batch-size", type=int, default=128, metavar="N", help="words at a time (default: 128)")
     command.add_argument("--seed", type=int, default=0, help="another seed gives other random words (default: 0)")
+    command.add_argument(
+        "--dtype",
+        choices=PRECISIONS,
+        help="precision of the encoder; auto: bfloat16 where the device is fast at it (default: auto for lbfgs)",
+    )
     command.add_argument("--device", default="cpu", help="such as cuda (default: cpu)")
     command.add_argument("--skip-errors", action="store_true", help="leave out words that cannot have a vector")
     command.add_argument("--json", action="store_true", help="print a summary for scripts")
@@ -77,6 +82,7 @@ def run(arguments: argparse.Namespace) -> None:
             tolerance=arguments.tolerance,
             batch_size=arguments.batch_size,
             seed=arguments.seed,
+            dtype=arguments.dtype,
             errors="skip" if arguments.skip_errors else "raise",
             show_progress=not arguments.json,
         )

@@ -11,7 +11,7 @@ Mode = Literal["replace", "slash", "auto"]  # of injection
 MODES: tuple[Mode, ...] = get_args(Mode)
 Precision = Literal["auto", "float32", "bfloat16"]  # of an encoder; "auto" is bfloat16 where a device is fast at it
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
-DEFAULT_ITERATIONS = {"lbfgs": 32, "adam": 4000}  # of approximation, for each optimizer
+DEFAULT_ITERATIONS = {"lbfgs": 48, "adam": 4000}  # of approximation, for each optimizer
 WORDS_PER_PART = 256  # of induction; with 64 contexts each: a minute on a laptop
 # Misspellings that installed packages bring, and where in the package.
 DICTIONARIES = {

@@ -12,7 +12,7 @@ from support.tiny_models import ORIGINAL
 from transformers import AutoConfig, AutoModel
 
 from bertram_hf import WordError, WordVectors
-from bertram_hf.approximation.approximate import approximate_vectors, plan_stages, start_vectors
+from bertram_hf.approximation.approximate import Stage, approximate_vectors, plan_stages, start_vectors
 from bertram_hf.approximation.objective import OneTokenObjective, Templates, TemplateSampler
 from bertram_hf.approximation.optimizers import minimize_adam, minimize_lbfgs
 from bertram_hf.cli import approximate
@@ -93,9 +93,47 @@ def test_fast_equals_the_released_loop(make_encoder, bert_tokenizer, roberta_tok
         torch.testing.assert_close(vectors[word], expected, atol=2e-5, rtol=0)
 
 
+@pytest.mark.parametrize("family", ["bert", "electra", "mpnet", "distilbert", "modernbert"])
+def test_last_layers_may_be_left_out(make_encoder, bert_tokenizer, family):
+    encoder = make_encoder(family).eval()
+    objective = OneTokenObjective(encoder)
+    words = ["mountains", "gardener", "walking"]
+    piece_ids = torch.tensor(bert_tokenizer(words, add_special_tokens=False)["input_ids"])
+    templates = TemplateSampler(bert_tokenizer, num_embeddings=641, seed=0).draw(words, 0)
+    targets = objective.read_pieces(piece_ids, templates)
+    vectors = start_vectors(objective, piece_ids)
+    left, right = (encoder.get_input_embeddings()(ids) for ids in (templates.left_ids, templates.right_ids))
+    inputs_embeds = torch.cat([left, vectors[:, None], right], dim=1)
+    all_states = encoder(inputs_embeds=inputs_embeds, output_hidden_states=True).hidden_states
+    expected = torch.zeros(len(words))
+    for num_layers, (states, target) in enumerate(zip(all_states, targets, strict=False)):
+        for here, there in ((states[:, :2], target[:, :2]), (states[:, 3:], target[:, 2:])):
+            expected = expected + (here - there).square().mean(dim=(1, 2)).detach()
+        losses, _ = objective.evaluate(vectors, templates, targets[: num_layers + 1])
+        torch.testing.assert_close(losses, expected)
+
+
+def test_half_precision_changes_little(parts):
+    single = approximate_vectors(*parts, WORDS, dtype="float32").embeddings
+    half = approximate_vectors(*parts, WORDS, dtype="bfloat16").embeddings
+    assert half.dtype == torch.float32
+    assert torch.cosine_similarity(single, half).min() > 0.95
+    assert not torch.equal(single, half)
+
+
+@pytest.mark.parametrize(("optimizer", "own"), [("adam", torch.float32), ("lbfgs", torch.float16)])
+def test_own_precision_is_kept(parts, optimizer, own):
+    encoder, tokenizer = parts
+    settings = {"optimizer": optimizer, "iterations": 3}
+    kept = approximate_vectors(encoder.to(own), tokenizer, WORDS[:3], dtype="float32", **settings)
+    vectors = approximate_vectors(encoder, tokenizer, WORDS[:3], **settings)
+    assert torch.equal(vectors.embeddings, kept.embeddings)
+    assert vectors.embeddings.isfinite().all()
+
+
 @pytest.mark.parametrize("optimizer", ["adam", "lbfgs"])
 def test_batched_equals_one_by_one(parts, optimizer):
-    settings = {"optimizer": optimizer, "iterations": 8, "num_templates": 2}
+    settings = {"optimizer": optimizer, "iterations": 8, "num_templates": 2, "dtype": "float32"}
     together = approximate_vectors(*parts, WORDS, **settings)
     assert together.words == WORDS
     for word in WORDS:
@@ -268,10 +306,10 @@ def test_templates_are_made_of_words(bert_tokenizer, roberta_tokenizer):
 
 
 def test_stages_use_all_iterations():
-    assert plan_stages(24, 8) == {1: 12, 2: 6, 4: 3, 8: 3}
-    assert plan_stages(10, 6) == {1: 5, 2: 2, 4: 1, 6: 2}
-    assert plan_stages(3, 1) == {1: 3}
-    assert plan_stages(1, 8) == {8: 1}
+    assert plan_stages(24, 8, 11) == [Stage(12, 1, 6), Stage(6, 2, 9), Stage(3, 4, 11), Stage(3, 8, 11)]
+    assert plan_stages(10, 6, 1) == [Stage(5, 1, 1), Stage(2, 2, 1), Stage(1, 4, 1), Stage(2, 6, 1)]
+    assert plan_stages(3, 1, 5) == [Stage(3, 1, 5)]
+    assert plan_stages(1, 8, 5) == [Stage(1, 8, 5)]
 
 
 def quadratics():
