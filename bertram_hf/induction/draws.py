@@ -76,16 +76,19 @@ class ContextDraws:
         self._context_embeddings: Any = None
         if not model.config.has_context:
             return
+        total = sum(map(len, pools.values()))
+        # Filled block by block: to join all blocks at the end would take their memory twice.
+        size = (total, model.config.readings_size)
+        self._context_embeddings = torch.empty(size, dtype=model.dtype, device=model.device)
+        done = 0
         with progress_bar(
-            total=sum(map(len, pools.values())),
-            desc="Encoding contexts",
-            unit="context",
-            show_progress=show_progress,
+            total=total, desc="Encoding contexts", unit="context", show_progress=show_progress
         ) as progress:
             windows = ContextWindows(model, processor, self.words, pools, self._form_embeddings, progress=progress)
-            encoded = [embeddings for _, embeddings in windows]
-        nothing = torch.empty(0, model.config.readings_size, dtype=model.dtype, device=model.device)
-        self._context_embeddings = torch.cat(encoded) if encoded else nothing
+            for _, embeddings in windows:
+                self._context_embeddings[done : done + len(embeddings)] = embeddings
+                done += len(embeddings)
+        self._context_embeddings = self._context_embeddings[:done]
         self.num_contexts = np.array([len(windows.used[word]) for word in self.words], dtype=np.int64)
         self._firsts = np.cumsum(self.num_contexts) - self.num_contexts
 
