@@ -102,7 +102,7 @@ def build_ours(
 
 def measure(preprocess: Any, text: Path, options: dict[str, int]) -> dict[str, float]:
     """Runs in a process of its own. Returns seconds, and MB of memory at the peak and before, when all is imported."""
-    import bertram_hf.corpus_executors  # noqa: F401
+    import bertram_hf.corpus.executors  # noqa: F401
     import pyarrow
 
     pyarrow.set_cpu_count(1)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from datatrove.pipeline.base import PipelineStep
 
 from ..utils.files import read_json, write_json
-from ..words.scanning import MAX_WORD_LENGTH, counting_pattern
+from ..words.scanning import MAX_WORD_LENGTH
 from ..words.splitting import split_words
 from .sampling import MAX_CHARACTERS, SentenceSampler, add_to_sketch, estimate_distinct, smallest_keys
 from .sentences import split_sentences
@@ -32,7 +32,9 @@ from .storage import (
     words_to_sample,
     write_parquet,
 )
+from .stretches import count_stretches, is_plain
 
+MAX_BATCH_CHARACTERS = 1 << 22  # of text whose stretches are counted at once
 MAX_DIFFERENT_WORDS = 1 << 17  # in memory, before counts are written out
 NUM_MISSING_SHOWN = 100
 
@@ -48,28 +50,30 @@ class CountWords(PipelineStep):
         self.settings = settings
 
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> None:
-        counts: Counter[str] = Counter()
+        counts: Counter[str] = Counter()  # of stretches
         report: Counter[str] = Counter()
+        texts: list[str] = []
         num_characters = 0
         with RunWriter(self.settings.folder("count") / f"{rank:05d}.arrow", COUNT_SCHEMA) as runs:
             for document in data:
-                text = document.text.lower() if self.settings.lower_case else document.text
-                counts.update(counting_pattern(text).findall(text))
-                num_characters += len(text)
-                if len(counts) > MAX_DIFFERENT_WORDS or num_characters > MAX_CHARACTERS:
+                texts.append(document.text.lower() if self.settings.lower_case else document.text)
+                num_characters += len(texts[-1])
+                if num_characters > MAX_BATCH_CHARACTERS:
+                    counts.update(count_stretches(texts))
+                    texts, num_characters = [], 0
+                if len(counts) > MAX_DIFFERENT_WORDS:
                     self._write(counts, runs, report)
                     counts.clear()
-                    num_characters = 0
+            counts.update(count_stretches(texts))
             self._write(counts, runs, report)
         write_json(self.settings.folder("count") / f"{rank:05d}.json", report)
 
-    def _write(self, tokens: Counter[str], runs: RunWriter, report: Counter[str]) -> None:
-        """Writes the counts, a batch for each part."""
+    def _write(self, stretches: Counter[str], runs: RunWriter, report: Counter[str]) -> None:
+        """Writes the counts of words, a batch for each part."""
         parts: list[Counter[str]] = [Counter() for _ in range(self.settings.num_parts)]
-        for token, count in tokens.items():
-            # A token has all that `split_words` must see, so its words can be found after counting.
-            for word in (token,) if token.isalpha() else split_words(token):
-                if not any(map(str.isalpha, word)):
+        for stretch, count in stretches.items():
+            for word in (stretch,) if is_plain(stretch) else split_words(stretch):
+                if not (word.isalpha() or any(map(str.isalpha, word))):
                     report["num_numbers"] += count
                 elif len(word) > MAX_WORD_LENGTH:
                     report["num_long_words"] += count
