@@ -1,9 +1,8 @@
 """A uniform random sample of sentences for each word, drawn in one pass and bounded memory."""
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from itertools import pairwise, repeat
+from collections.abc import Iterator
+from itertools import compress, pairwise, repeat
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +12,14 @@ from ..processing_words import WordPattern, fixed_beginning, fold_case, folded_s
 from ..words.scanning import is_counted, sampling_pattern
 from .settings import CorpusSettings
 from .storage import RunWriter, part_of
+from .stretches import is_plain, number_stretches
 
 MAX_ROWS = 1 << 17  # of sampled sentences in memory, before they are written out
 MAX_CHARACTERS = 1 << 24
 MAX_SENTENCE_CHARACTERS = 2000
 SKETCH_SIZE = 1 << 16
-BATCH_SIZE = 2048
+BATCH_SIZE = 1 << 14  # sentences that go through at once
+MAX_BATCH_CHARACTERS = 1 << 21
 
 
 class SentenceSampler:
@@ -58,91 +59,139 @@ class SentenceSampler:
         self.limits = np.full(len(words), np.iinfo(np.uint64).max, np.uint64)
         self.kept = (np.zeros(0, np.int32), np.zeros(0, np.uint64))
         self.sketch = np.zeros(0, np.uint64)
-        self._sketched: list[int] = []
-        self._texts: list[str] = []
-        self._tokens: list[str] = []
-        self._lengths: list[int] = []
-        self._term_rows: list[tuple[int, int]] = []  # index of the text, row of the term
+        self._sentences: list[str] = []  # still to be looked at
         self._rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._row_texts: list[str] = []
-        self._num_rows = self._num_characters = 0
+        self._num_waiting = self._num_rows = self._num_characters = 0
 
     def add(self, sentence: str) -> None:
-        """Looks for words in a sentence."""
-        folded = fold_case(sentence) if self.settings.lower_case else sentence
-        pattern = sampling_pattern(folded)
-        tokens = pattern.findall(folded)
-        self.report["num_sentences"] += 1
-        found = self.terms.find(sentence, folded) if self.term_ids else []
-        for term, _, count in found:
-            self.term_counts[term] += count
-        if len(tokens) < self.settings.min_sentence_words:
-            self.report["num_short_sentences"] += 1
-            return
-        self._sketched.append(sampling_key(sentence, self.settings.seed))
-        if len(tokens) > self.settings.max_sentence_words:
-            self._add_windows(sentence, list(pattern.finditer(folded)), found)
-        elif len(sentence) > MAX_SENTENCE_CHARACTERS:
-            self.report["num_overlong_sentences"] += 1
-        else:
-            self._add_text(sentence, tokens, [term for term, _, _ in found])
-        if len(self._texts) >= BATCH_SIZE:
+        """Takes a sentence, without line breaks."""
+        self._sentences.append(sentence)
+        self._num_waiting += len(sentence)
+        if len(self._sentences) >= BATCH_SIZE or self._num_waiting >= MAX_BATCH_CHARACTERS:
             self._add_batch()
 
     def flush(self) -> None:
         """Writes all that is still in memory."""
-        self._add_batch()
+        if self._sentences:
+            self._add_batch()
         self._write_rows()
 
-    def _add_text(self, text: str, tokens: list[str], terms: Iterable[str]) -> None:
-        self._term_rows += [(len(self._texts), self.term_ids[term]) for term in terms]
-        self._texts.append(text)
-        self._tokens += tokens
-        self._lengths.append(len(tokens))
+    def _add_batch(self) -> None:
+        """Looks for the words in the sentences that were added; takes those whose key is small enough."""
+        texts, self._sentences, self._num_waiting = self._sentences, [], 0
+        num_sentences, settings = len(texts), self.settings
+        joined = "\n".join(texts)
+        folded = fold_case(joined) if settings.lower_case else joined
+        different, numbers, bounds = number_stretches(folded)
+        num_tokens, num_found, found_ids = self._look_up(different)
+        lengths = np.diff(np.append(0, np.cumsum(num_tokens[numbers]))[bounds])
+        long_enough, too_long = lengths >= settings.min_sentence_words, lengths > settings.max_sentence_words
+        overlong = np.fromiter(map(len, texts), np.int64, num_sentences) > MAX_SENTENCE_CHARACTERS
+        hashes = np.fromiter(map(sampling_key, texts, repeat(settings.seed)), np.uint64, num_sentences)
+        self.sketch = add_to_sketch(self.sketch, hashes[long_enough])
+        usual = long_enough & ~too_long & ~overlong
+        self.report["num_sentences"] += num_sentences
+        self.report["num_short_sentences"] += int(np.sum(~long_enough))
+        self.report["num_overlong_sentences"] += int(np.sum(long_enough & ~too_long & overlong))
 
-    def _add_windows(self, sentence: str, matches: list[re.Match[str]], found: list[tuple[str, int, int]]) -> None:
-        """Cuts a long sentence around the first occurrence of each word; words at one place share a window."""
+        lines = folded.split("\n") if self.term_ids or too_long.any() else []
+        terms = dict(self._find_terms(texts, lines, different, numbers, bounds))
+        pairs = [(index, self.term_ids[term]) for index in terms if usual[index] for term, _, _ in terms[index]]
+        for index in np.flatnonzero(long_enough & too_long).tolist():
+            for window, ids in self._cut_windows(texts[index], lines[index], terms.get(index, [])):
+                pairs += zip(repeat(len(texts)), ids)
+                texts.append(window)
+        hashes = np.append(
+            hashes,
+            np.fromiter(map(sampling_key, texts[num_sentences:], repeat(settings.seed)), np.uint64),
+        )
+        # The words of usual sentences: each stretch stands for those that were found in it.
+        sentences = np.repeat(np.arange(num_sentences), np.diff(bounds))
+        used = np.flatnonzero((num_found[numbers] > 0) & usual[sentences])
+        rows, ids = spread(sentences[used], numbers[used], num_found, found_ids)
+        if pairs:
+            more = np.array(pairs)
+            rows, ids = np.concatenate([rows, more[:, 0]]), np.concatenate([ids, more[:, 1].astype(np.int32)])
+        self._take(texts, hashes, rows, ids)
+
+    def _look_up(self, stretches: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns the number of tokens of each stretch, how many of them are words to sample for, and their ids."""
+        num_tokens, num_found = np.ones((2, len(stretches)), np.int64)
+        ids: list[int] = []
+        for number, stretch in enumerate(stretches):
+            if is_plain(stretch):
+                row = self.ids.get(stretch)
+                if row is None:
+                    num_found[number] = 0
+                else:
+                    ids.append(row)
+            else:
+                tokens = sampling_pattern(stretch).findall(stretch)
+                found = [self.ids[token] for token in tokens if token in self.ids]
+                num_tokens[number], num_found[number] = len(tokens), len(found)
+                ids += found
+        return num_tokens, num_found, np.array(ids, np.int32)
+
+    def _find_terms(
+        self, sentences: list[str], folded: list[str], different: list[str], numbers: np.ndarray, bounds: np.ndarray
+    ) -> Iterator[tuple[int, list[tuple[str, int, int]]]]:
+        """Yields the sentences, by index, that hold terms, and what `TermFinder.find` finds in them."""
+        if not self.term_ids:
+            return
+        may_hold = np.fromiter(map(self.terms.may_begin_in, different), bool, len(different))
+        begin = np.append(0, np.cumsum(may_hold[numbers]))[bounds]
+        for index in np.flatnonzero(np.diff(begin)).tolist():
+            found = self.terms.find(sentences[index], folded[index])
+            for term, _, count in found:
+                self.term_counts[term] += count
+            if found:
+                yield index, found
+
+    def _cut_windows(
+        self, sentence: str, folded: str, terms: list[tuple[str, int, int]]
+    ) -> Iterator[tuple[str, list[int]]]:
+        """Cuts a long sentence around the first occurrence of each word; words at one place share a window.
+
+        Yields:
+            A window, and the ids of its words.
+        """
         self.report["num_cut_sentences"] += 1
+        matches = list(sampling_pattern(folded).finditer(folded))
         size = self.settings.max_sentence_words
         last_start = len(matches) - size
-        windows: dict[int, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
+        windows: dict[int, tuple[list[int], list[str]]] = defaultdict(lambda: ([], []))
         seen = set()
         for index, match in enumerate(matches):
             token = match.group()
             if token in self.ids and token not in seen:
                 seen.add(token)
-                windows[max(0, min(index - size // 2, last_start))][0].append(token)
+                windows[max(0, min(index - size // 2, last_start))][0].append(self.ids[token])
         starts = np.array([match.start() for match in matches])
-        for term, position, _ in found:
+        for term, position, _ in terms:
             index = max(0, int(np.searchsorted(starts, position, side="right")) - 1)
             windows[max(0, min(index - size // 2, last_start))][1].append(term)
-        for start, (tokens, terms) in windows.items():
+        for start, (ids, found) in windows.items():
             first = 0 if start == 0 else matches[start].start()
             text = sentence[first : matches[start + size - 1].end() if start < last_start else None]
             if len(text) > MAX_SENTENCE_CHARACTERS:
                 self.report["num_overlong_sentences"] += 1
                 continue
             # A term that touches the edge may have lost its end.
-            self._add_text(text, tokens, [term for term in terms if self.terms.has(term, text)])
+            yield text, [*ids, *(self.term_ids[term] for term in found if self.terms.has(term, text))]
 
-    def _add_batch(self) -> None:
-        """Takes the sentences whose key is small enough out of those that were added."""
-        hashes = np.fromiter(map(sampling_key, self._texts, repeat(self.settings.seed)), np.uint64, len(self._texts))
-        ids = np.fromiter(map(self.ids.get, self._tokens, repeat(-1)), np.int32, len(self._tokens))
-        texts = np.repeat(np.arange(len(self._texts)), self._lengths)
-        texts, ids = texts[ids >= 0], ids[ids >= 0]
-        if self._term_rows:
-            rows = np.array(self._term_rows)
-            texts, ids = np.concatenate([texts, rows[:, 0]]), np.concatenate([ids, rows[:, 1].astype(np.int32)])
-        keys = mix_keys(hashes[texts], self.salts[ids])
+    def _take(self, texts: list[str], hashes: np.ndarray, rows: np.ndarray, ids: np.ndarray) -> None:
+        """Takes the pairs of a text and a word whose key is small enough."""
+        keys = mix_keys(hashes[rows], self.salts[ids])
         small = keys <= self.limits[ids]
-        used, texts = np.unique(texts[small], return_inverse=True)
-        self._rows.append((ids[small], keys[small], texts + len(self._row_texts)))
-        self._row_texts += [self._texts[index] for index in used]
-        self._num_rows += len(texts)
-        self._num_characters += sum(len(self._texts[index]) for index in used)
-        self.sketch = add_to_sketch(self.sketch, np.array(self._sketched, np.uint64))
-        self._texts, self._tokens, self._lengths, self._term_rows, self._sketched = [], [], [], [], []
+        rows, ids, keys = rows[small], ids[small], keys[small]
+        is_used = np.zeros(len(texts), bool)
+        is_used[rows] = True
+        self._rows.append((ids, keys, (np.cumsum(is_used) - 1 + len(self._row_texts))[rows]))
+        used = list(compress(texts, is_used.tolist()))
+        self._row_texts += used
+        self._num_rows += len(rows)
+        self._num_characters += sum(map(len, used))
         # With many words, more rows, since writing some goes through all keys that are kept.
         if self._num_rows > max(MAX_ROWS, len(self.kept[0]) // 4) or self._num_characters > MAX_CHARACTERS:
             self._write_rows()
@@ -201,6 +250,10 @@ class TermFinder:
                         found.append((term, len(segments[0]), len(segments) - 1))
         return found
 
+    def may_begin_in(self, stretch: str) -> bool:
+        """Whether a sentence with this stretch may hold a term because of it; exact but for the rest of the term."""
+        return "" in self._by_run or not self._by_run.keys().isdisjoint(run_pattern(stretch).findall(stretch))
+
     def has(self, term: str, text: str) -> bool:
         """Whether a term stands in a text."""
         return next(self._pattern(term).find_all(text), None) is not None
@@ -210,6 +263,30 @@ class TermFinder:
         if term not in self._patterns:
             self._patterns[term] = WordPattern(term, ignore_case=self._ignore_case)
         return self._patterns[term]
+
+
+def spread(
+    sentences: np.ndarray, numbers: np.ndarray, num_found: np.ndarray, found_ids: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns a row for each word that was found in a stretch: its sentence and id.
+
+    Args:
+        sentences: The sentence of each stretch.
+        numbers: The number of each stretch.
+        num_found: How many words each different stretch has.
+        found_ids: Their ids, one stretch after the other.
+
+    Example:
+        >>> sentences, numbers = np.array([0, 1, 1]), np.array([1, 0, 1])
+        >>> [column.tolist() for column in spread(sentences, numbers, np.array([1, 2]), np.array([7, 8, 9]))]
+        [[0, 0, 1, 1, 1], [8, 9, 7, 8, 9]]
+    """
+    sizes = num_found[numbers]
+    firsts = (np.cumsum(num_found) - num_found)[numbers]
+    if len(sizes) and sizes.max() == 1:
+        return sentences, found_ids[firsts]
+    steps = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.repeat(sentences, sizes), found_ids[np.repeat(firsts, sizes) + steps]
 
 
 def sampling_key(text: str, seed: int) -> int:
