@@ -11,10 +11,10 @@ import xxhash
 from ..processing_words import WordPattern, fixed_beginning, fold_case, folded_spellings, run_pattern
 from ..words.scanning import is_counted, sampling_pattern
 from .settings import CorpusSettings
-from .storage import RunWriter, part_of
+from .storage import SampleWriter, part_of
 from .stretches import is_plain, number_stretches
 
-MAX_ROWS = 1 << 17  # of sampled sentences in memory, before they are written out
+MAX_ROWS = 1 << 19  # of sampled sentences in memory, before they are written out
 MAX_CHARACTERS = 1 << 24
 MAX_SENTENCE_CHARACTERS = 2000
 SKETCH_SIZE = 1 << 16
@@ -41,7 +41,7 @@ class SentenceSampler:
         sketch: The smallest hashes of the sentences, for `estimate_distinct`.
     """
 
-    def __init__(self, words: list[str], settings: CorpusSettings, runs: RunWriter) -> None:
+    def __init__(self, words: list[str], settings: CorpusSettings, runs: SampleWriter) -> None:
         self.settings, self.runs = settings, runs
         self.report: Counter[str] = Counter()
         self.term_counts: Counter[str] = Counter()
@@ -208,12 +208,14 @@ class SentenceSampler:
         full = ends[np.diff(ends, prepend=-1) == self.settings.max_contexts]
         self.limits[self.kept[0][full]] = self.kept[1][full]
         new = chosen[chosen >= num_kept]
-        new = new[np.lexsort((texts[new], self.parts[ids[new]]))]  # equal texts side by side compress well
-        bounds = np.searchsorted(self.parts[ids[new]], np.arange(self.settings.num_parts + 1))
-        sentences = pa.array(self._row_texts, pa.large_string())
-        for start, end in pairwise(bounds):
-            rows = new[start:end]
-            self.runs.write([pa.array(ids[rows]), pa.array(keys[rows]), sentences.take(pa.array(texts[rows]))])
+        parts = self.parts[ids[new]]
+        new = new[np.argsort(parts, kind="stable")]
+        bounds = np.searchsorted(np.sort(parts), np.arange(self.settings.num_parts + 1))
+        sentences = pa.array(self._row_texts, pa.string())
+        self.runs.write(
+            [pa.array(ids[rows]), pa.array(keys[rows]), pa.DictionaryArray.from_arrays(texts[rows].astype(np.int32), sentences)]
+            for rows in map(new.__getitem__, map(slice, bounds, bounds[1:]))
+        )
         self._rows, self._row_texts = [], []
         self._num_rows = self._num_characters = 0
 
@@ -315,11 +317,17 @@ def smallest_keys(ids: np.ndarray, keys: np.ndarray, limit: int) -> np.ndarray:
         >>> smallest_keys(np.array([1, 0, 1, 1, 1]), np.array([7, 9, 5, 5, 6]), 2).tolist()
         [1, 2, 4]
     """
-    order = np.lexsort((keys, ids))
+    # One number for both sorts nine times as fast as two, and the bits of the key that it has no room for hardly ever
+    # make a difference.
+    num_id_bits = int(ids.max(initial=0)).bit_length()
+    order = np.argsort(ids.astype(np.uint64) << np.uint64(64 - num_id_bits) | keys >> np.uint64(num_id_bits))
+    if np.any((ids[order[1:]] == ids[order[:-1]]) & (keys[order[1:]] < keys[order[:-1]])):
+        order = np.lexsort((keys, ids))
     ids, keys = ids[order], keys[order]
     is_new = np.ones(len(ids), bool)
     is_new[1:] = (ids[1:] != ids[:-1]) | (keys[1:] != keys[:-1])
-    order, ids = order[is_new], ids[is_new]
+    starts = np.flatnonzero(is_new)
+    order, ids = np.minimum.reduceat(order, starts) if len(starts) else order, ids[starts]
     indices = np.arange(len(ids))
     is_first = np.ones(len(ids), bool)
     is_first[1:] = ids[1:] != ids[:-1]
@@ -331,7 +339,8 @@ def add_to_sketch(sketch: np.ndarray, hashes: np.ndarray) -> np.ndarray:
     """Returns the smallest different hashes, sorted, of a sketch and of more."""
     if len(sketch) == SKETCH_SIZE:
         hashes = hashes[hashes < sketch[-1]]
-    return np.unique(np.concatenate([sketch, hashes]))[:SKETCH_SIZE]
+    merged = np.sort(np.concatenate([sketch, hashes]))
+    return merged[np.append(np.ones(min(1, len(merged)), bool), merged[1:] != merged[:-1])][:SKETCH_SIZE]
 
 
 def estimate_distinct(sketch: np.ndarray) -> int:

@@ -25,10 +25,13 @@ from .settings import MISSING_NAME, CorpusSettings
 from .storage import (
     CONTEXTS_SCHEMA,
     COUNT_SCHEMA,
-    SAMPLE_SCHEMA,
+    ROW_SCHEMA,
     RunWriter,
-    merge_runs,
+    SampleFiles,
+    SampleWriter,
+    merge_batches,
     part_of,
+    read_runs,
     words_to_sample,
     write_parquet,
 )
@@ -97,7 +100,8 @@ class MergeCounts(PipelineStep):
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> None:
         for part in range(rank, self.settings.num_parts, world_size):
             folder, num_parts = self.settings.folder("count"), self.settings.num_parts
-            total = merge_runs(folder, part, num_parts, schema=COUNT_SCHEMA, reduce=_add_up)
+            runs = read_runs(folder, part, num_parts)
+            total = merge_batches(runs, schema=COUNT_SCHEMA, reduce=_add_up)
             write_parquet(total.sort_by("word"), self.settings.folder("result/counts") / f"part-{part:05d}.parquet")
 
 
@@ -113,12 +117,11 @@ class SampleSentences(PipelineStep):
 
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> None:
         folder = self.settings.folder("sample")
-        with RunWriter(folder / f"{rank:05d}.arrow", SAMPLE_SCHEMA) as runs:
-            sampler = SentenceSampler(words_to_sample(self.settings), self.settings, runs)
-            for document in data:
-                for sentence in split_sentences(document.text, document.metadata["unit"]):
-                    sampler.add(sentence)
-            sampler.flush()
+        sampler = SentenceSampler(words_to_sample(self.settings), self.settings, SampleWriter(folder, rank))
+        for document in data:
+            for sentence in split_sentences(document.text, document.metadata["unit"]):
+                sampler.add(sentence)
+        sampler.flush()
         np.save(folder / f"{rank:05d}.npy", sampler.sketch)
         write_json(folder / f"{rank:05d}.terms.json", sampler.term_counts)
         write_json(folder / f"{rank:05d}.json", sampler.report)
@@ -143,14 +146,14 @@ class MergeContexts(PipelineStep):
             self._merge(part, words, term_counts)
 
     def _merge(self, part: int, words: list[str], term_counts: Mapping[str, int]) -> None:
-        folder, num_parts = self.settings.folder("sample"), self.settings.num_parts
-        rows = merge_runs(folder, part, num_parts, schema=SAMPLE_SCHEMA, reduce=self._keep_smallest)
+        num_parts, samples = self.settings.num_parts, SampleFiles(self.settings.folder("sample"))
+        rows = merge_batches(samples.read_part(part), schema=ROW_SCHEMA, reduce=self._keep_smallest)
         ids, starts = np.unique(rows["id"].to_numpy(), return_index=True)
         found = [words[row] for row in ids]
         counts_file = self.settings.folder("result/counts") / f"part-{part:05d}.parquet"
         counts = dict(zip(*pq.read_table(counts_file).to_pydict().values(), strict=True)) | dict(term_counts)
         offsets = pa.array(np.append(starts, len(rows)), pa.int32())
-        texts = rows["text"].cast(pa.string()).combine_chunks()
+        texts = samples.read_texts(rows)
         # A word is also found where it is written otherwise in upper case only, as ς and σ: not counted, but there.
         numbers = [counts.get(word, int(size)) for word, size in zip(found, np.diff(offsets), strict=True)]
         columns = [pa.array(found, pa.string()), pa.array(numbers, pa.int64())]

@@ -61,8 +61,8 @@ class MemoryWriter:
     def __init__(self):
         self.batches = []
 
-    def write(self, columns):
-        self.batches.append(columns)
+    def write(self, batches):
+        self.batches += batches
 
     def texts_by_id(self):
         samples = {}
