@@ -11,7 +11,7 @@ import xxhash
 from ..processing_words import WordPattern, fixed_beginning, fold_case, folded_spellings, run_pattern
 from ..words.scanning import is_counted, sampling_pattern
 from .settings import CorpusSettings
-from .storage import SampleWriter, part_of
+from .storage import SampleWriter, parts_of
 from .stretches import is_plain, number_stretches
 
 MAX_ROWS = 1 << 19  # of sampled sentences in memory, before they are written out
@@ -55,7 +55,7 @@ class SentenceSampler:
                 self.ids.setdefault(spelling, row)
         self.terms = TermFinder(list(self.term_ids), ignore_case=settings.lower_case)
         self.salts = np.array([sampling_key(word, settings.seed) for word in words], np.uint64)
-        self.parts = np.array([part_of(word, settings.num_parts) for word in words], np.int32)
+        self.parts = parts_of(words, settings.num_parts)
         self.limits = np.full(len(words), np.iinfo(np.uint64).max, np.uint64)
         self.kept = (np.zeros(0, np.int32), np.zeros(0, np.uint64))
         self.sketch = np.zeros(0, np.uint64)
@@ -157,23 +157,19 @@ class SentenceSampler:
             A window, and the ids of its words.
         """
         self.report["num_cut_sentences"] += 1
-        matches = list(sampling_pattern(folded).finditer(folded))
-        size = self.settings.max_sentence_words
-        last_start = len(matches) - size
+        pattern, size = sampling_pattern(folded), self.settings.max_sentence_words
+        tokens, spans = pattern.findall(folded), [match.span() for match in pattern.finditer(folded)]
+        last_start = len(tokens) - size
         windows: dict[int, tuple[list[int], list[str]]] = defaultdict(lambda: ([], []))
-        seen = set()
-        for index, match in enumerate(matches):
-            token = match.group()
-            if token in self.ids and token not in seen:
-                seen.add(token)
-                windows[max(0, min(index - size // 2, last_start))][0].append(self.ids[token])
-        starts = np.array([match.start() for match in matches])
+        first = dict(zip(reversed(tokens), reversed(range(len(tokens))), strict=True))
+        for token in filter(self.ids.__contains__, first):
+            windows[max(0, min(first[token] - size // 2, last_start))][0].append(self.ids[token])
+        starts = np.array([start for start, _ in spans])
         for term, position, _ in terms:
             index = max(0, int(np.searchsorted(starts, position, side="right")) - 1)
             windows[max(0, min(index - size // 2, last_start))][1].append(term)
         for start, (ids, found) in windows.items():
-            first = 0 if start == 0 else matches[start].start()
-            text = sentence[first : matches[start + size - 1].end() if start < last_start else None]
+            text = sentence[spans[start][0] if start else 0 : spans[start + size - 1][1] if start < last_start else None]
             if len(text) > MAX_SENTENCE_CHARACTERS:
                 self.report["num_overlong_sentences"] += 1
                 continue

@@ -8,6 +8,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from .storage import (
     SampleFiles,
     SampleWriter,
     merge_batches,
-    part_of,
+    parts_of,
     read_runs,
     words_to_sample,
     write_parquet,
@@ -73,7 +74,7 @@ class CountWords(PipelineStep):
 
     def _write(self, stretches: Counter[str], runs: RunWriter, report: Counter[str]) -> None:
         """Writes the counts of words, a batch for each part."""
-        parts: list[Counter[str]] = [Counter() for _ in range(self.settings.num_parts)]
+        counts: Counter[str] = Counter()
         for stretch, count in stretches.items():
             for word in (stretch,) if is_plain(stretch) else split_words(stretch):
                 if not (word.isalpha() or any(map(str.isalpha, word))):
@@ -81,10 +82,13 @@ class CountWords(PipelineStep):
                 elif len(word) > MAX_WORD_LENGTH:
                     report["num_long_words"] += count
                 else:
-                    report["num_occurrences"] += count
-                    parts[part_of(word, self.settings.num_parts)][word] += count
-        for part in parts:
-            runs.write([pa.array(part.keys(), pa.string()), pa.array(part.values(), pa.int64())])
+                    counts[word] += count
+        report["num_occurrences"] += counts.total()
+        words, numbers = pa.array(counts.keys(), pa.string()), pa.array(counts.values(), pa.int64())
+        parts = parts_of(counts, self.settings.num_parts)
+        for part in range(self.settings.num_parts):
+            rows = pa.array(np.flatnonzero(parts == part))
+            runs.write([words.take(rows), numbers.take(rows)])
 
 
 class MergeCounts(PipelineStep):
@@ -159,8 +163,8 @@ class MergeContexts(PipelineStep):
         columns = [pa.array(found, pa.string()), pa.array(numbers, pa.int64())]
         table = pa.table([*columns, pa.ListArray.from_arrays(offsets, texts)], schema=CONTEXTS_SCHEMA)
         write_parquet(table, self.settings.folder("result/contexts") / f"part-{part:05d}.parquet")
-        mine = {word for word in words if part_of(word, num_parts) == part}
-        report = {"num_contexts": len(rows), "missing": sorted(mine.difference(found))}
+        mine = compress(words, parts_of(words, num_parts) == part)
+        report = {"num_contexts": len(rows), "missing": sorted(set(mine).difference(found))}
         write_json(self.settings.folder("merge") / f"{part:05d}.json", report)
 
     def _keep_smallest(self, rows: pa.Table) -> pa.Table:

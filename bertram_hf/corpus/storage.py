@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -121,9 +121,10 @@ def merge_batches(
     return reduce(pa.Table.from_batches([*merged.to_batches(), *waiting], schema))
 
 
-def part_of(word: str, num_parts: int) -> int:
-    """Returns the part, of those in which words are processed and written, that a word belongs to."""
-    return xxhash.xxh3_64_intdigest(word.encode()) % num_parts
+def parts_of(words: Collection[str], num_parts: int) -> np.ndarray:
+    """Returns the part, of those in which words are processed and written, that each word belongs to."""
+    hashes = np.fromiter(map(xxhash.xxh3_64_intdigest, map(str.encode, words)), np.uint64, len(words))
+    return (hashes % np.uint64(num_parts)).astype(np.int32)
 
 
 def words_to_sample(settings: CorpusSettings) -> list[str]:
