@@ -1,7 +1,7 @@
 """A uniform random sample of sentences for each word, drawn in one pass and bounded memory."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import compress, pairwise, repeat
 
 import numpy as np
@@ -64,10 +64,11 @@ class SentenceSampler:
         self._row_texts: list[str] = []
         self._num_waiting = self._num_rows = self._num_characters = 0
 
-    def add(self, sentence: str) -> None:
-        """Takes a sentence, without line breaks."""
-        self._sentences.append(sentence)
-        self._num_waiting += len(sentence)
+    def add(self, sentences: Iterable[str]) -> None:
+        """Takes the sentences, without line breaks, of a document."""
+        new = list(sentences)
+        self._sentences += new
+        self._num_waiting += sum(map(len, new))
         if len(self._sentences) >= BATCH_SIZE or self._num_waiting >= MAX_BATCH_CHARACTERS:
             self._add_batch()
 
@@ -206,7 +207,7 @@ class SentenceSampler:
         new = chosen[chosen >= num_kept]
         parts = self.parts[ids[new]]
         new = new[np.argsort(parts, kind="stable")]
-        bounds = np.searchsorted(np.sort(parts), np.arange(self.settings.num_parts + 1))
+        bounds = np.append(0, np.cumsum(np.bincount(parts, minlength=self.settings.num_parts)))
         sentences = pa.array(self._row_texts, pa.string())
         self.runs.write(
             [pa.array(ids[rows]), pa.array(keys[rows]), pa.DictionaryArray.from_arrays(texts[rows].astype(np.int32), sentences)]

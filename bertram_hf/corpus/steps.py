@@ -123,8 +123,7 @@ class SampleSentences(PipelineStep):
         folder = self.settings.folder("sample")
         sampler = SentenceSampler(words_to_sample(self.settings), self.settings, SampleWriter(folder, rank))
         for document in data:
-            for sentence in split_sentences(document.text, document.metadata["unit"]):
-                sampler.add(sentence)
+            sampler.add(split_sentences(document.text, document.metadata["unit"]))
         sampler.flush()
         np.save(folder / f"{rank:05d}.npy", sampler.sketch)
         write_json(folder / f"{rank:05d}.terms.json", sampler.term_counts)

@@ -124,7 +124,7 @@ def merge_batches(
 def parts_of(words: Collection[str], num_parts: int) -> np.ndarray:
     """Returns the part, of those in which words are processed and written, that each word belongs to."""
     hashes = np.fromiter(map(xxhash.xxh3_64_intdigest, map(str.encode, words)), np.uint64, len(words))
-    return (hashes % np.uint64(num_parts)).astype(np.int32)
+    return (hashes % np.uint64(num_parts)).astype(np.min_scalar_type(num_parts))  # small numbers sort fast
 
 
 def words_to_sample(settings: CorpusSettings) -> list[str]:
