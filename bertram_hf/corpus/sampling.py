@@ -51,10 +51,10 @@ class SentenceSampler:
             if not is_counted(word):
                 self.term_ids[word] = row
                 continue
-            for spelling in folded_spellings(word) if settings.lower_case else (word,):
+            for spelling in folded_spellings(word) if settings.lower_case and not word.isascii() else (word,):
                 self.ids.setdefault(spelling, row)
         self.terms = TermFinder(list(self.term_ids), ignore_case=settings.lower_case)
-        self.salts = np.array([sampling_key(word, settings.seed) for word in words], np.uint64)
+        self.salts = hash_texts(words, settings.seed)
         self.parts = parts_of(words, settings.num_parts)
         self.limits = np.full(len(words), np.iinfo(np.uint64).max, np.uint64)
         self.kept = (np.zeros(0, np.int32), np.zeros(0, np.uint64))
@@ -89,7 +89,7 @@ class SentenceSampler:
         lengths = np.diff(np.append(0, np.cumsum(num_tokens[numbers]))[bounds])
         long_enough, too_long = lengths >= settings.min_sentence_words, lengths > settings.max_sentence_words
         overlong = np.fromiter(map(len, texts), np.int64, num_sentences) > MAX_SENTENCE_CHARACTERS
-        hashes = np.fromiter(map(sampling_key, texts, repeat(settings.seed)), np.uint64, num_sentences)
+        hashes = hash_texts(texts, settings.seed)
         self.sketch = add_to_sketch(self.sketch, hashes[long_enough])
         usual = long_enough & ~too_long & ~overlong
         self.report["num_sentences"] += num_sentences
@@ -103,10 +103,7 @@ class SentenceSampler:
             for window, ids in self._cut_windows(texts[index], lines[index], terms.get(index, [])):
                 pairs += zip(repeat(len(texts)), ids)
                 texts.append(window)
-        hashes = np.append(
-            hashes,
-            np.fromiter(map(sampling_key, texts[num_sentences:], repeat(settings.seed)), np.uint64),
-        )
+        hashes = np.append(hashes, hash_texts(texts[num_sentences:], settings.seed))
         # The words of usual sentences: each stretch stands for those that were found in it.
         sentences = np.repeat(np.arange(num_sentences), np.diff(bounds))
         used = np.flatnonzero((num_found[numbers] > 0) & usual[sentences])
@@ -228,30 +225,34 @@ class TermFinder:
     def __init__(self, terms: list[str], *, ignore_case: bool) -> None:
         self._ignore_case = ignore_case
         self._patterns: dict[str, WordPattern] = {}
-        self._by_run: dict[str, list[tuple[str, str]]] = defaultdict(list)  # each term, and what it surely begins with
+        # Each term, and what it surely begins with, by its first run and the key of its second; "" if it has none.
+        self._by_runs: dict[str, dict[str, list[tuple[str, str]]]] = defaultdict(lambda: defaultdict(list))
         for term in terms:
             spellings = folded_spellings(term) if ignore_case else {term}
             if len(spellings) > 1:  # the pattern tells
-                self._by_run[""].append((term, ""))
+                self._by_runs[""][""].append((term, ""))
                 continue
             (spelling,) = spellings
-            run = run_pattern(spelling).search(spelling)
-            self._by_run[run.group() if run else ""].append((term, fixed_beginning(spelling)))
+            first, second, *_ = *run_pattern(spelling).findall(spelling), "", ""
+            self._by_runs[first][run_key(second)].append((term, fixed_beginning(spelling)))
 
     def find(self, sentence: str, folded: str) -> list[tuple[str, int, int]]:
         """Returns the terms in a sentence: each with its first position and how often it occurs."""
+        candidates: set[tuple[str, str]] = set()
+        for first, second in pairwise(["", *run_pattern(folded).findall(folded), ""]):
+            if terms := self._by_runs.get(first):
+                candidates.update(terms.get("", ()), terms.get(run_key(second), ()))
         found = []
-        for run in sorted(self._by_run.keys() & {"", *run_pattern(folded).findall(folded)}):
-            for term, beginning in self._by_run[run]:
-                if beginning in folded:
-                    segments = self._pattern(term).split(sentence)
-                    if len(segments) > 1:
-                        found.append((term, len(segments[0]), len(segments) - 1))
+        for term, beginning in sorted(candidates):
+            if beginning in folded:
+                segments = self._pattern(term).split(sentence)
+                if len(segments) > 1:
+                    found.append((term, len(segments[0]), len(segments) - 1))
         return found
 
     def may_begin_in(self, stretch: str) -> bool:
-        """Whether a sentence with this stretch may hold a term because of it; exact but for the rest of the term."""
-        return "" in self._by_run or not self._by_run.keys().isdisjoint(run_pattern(stretch).findall(stretch))
+        """Whether a stretch holds the first run of a term, so that its sentence may hold the term."""
+        return "" in self._by_runs or not self._by_runs.keys().isdisjoint(run_pattern(stretch).findall(stretch))
 
     def has(self, term: str, text: str) -> bool:
         """Whether a term stands in a text."""
@@ -262,6 +263,16 @@ class TermFinder:
         if term not in self._patterns:
             self._patterns[term] = WordPattern(term, ignore_case=self._ignore_case)
         return self._patterns[term]
+
+
+def run_key(run: str) -> str:
+    """Returns one key for all runs that are the same to `re.IGNORECASE`, and perhaps for more.
+
+    Example:
+        >>> run_key("İſ"), run_key("ıs"), run_key("is")
+        ('is', 'is', 'is')
+    """
+    return run.replace("İ", "i").casefold().replace("ı", "i")
 
 
 def spread(
@@ -286,6 +297,11 @@ def spread(
         return sentences, found_ids[firsts]
     steps = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return np.repeat(sentences, sizes), found_ids[np.repeat(firsts, sizes) + steps]
+
+
+def hash_texts(texts: list[str], seed: int) -> np.ndarray:
+    """Returns the 64-bit hash of each text."""
+    return np.fromiter(map(sampling_key, texts, repeat(seed)), np.uint64, len(texts))
 
 
 def sampling_key(text: str, seed: int) -> int:
