@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from ..processing_words import WordPattern, fixed_beginning, fold_case, folded_spellings, run_pattern
+from ..processing_words import fold_case, folded_spellings
 from ..words.scanning import is_counted, sampling_pattern
 from .settings import CorpusSettings
 from .storage import SampleWriter, parts_of
 from .stretches import is_plain, number_stretches
+from .terms import TermFinder
 
 MAX_ROWS = 1 << 19  # of sampled sentences in memory, before they are written out
 MAX_CHARACTERS = 1 << 24
@@ -79,39 +80,45 @@ class SentenceSampler:
         self._write_rows()
 
     def _add_batch(self) -> None:
-        """Looks for the words in the sentences that were added; takes those whose key is small enough."""
+        """Looks for the words in the sentences that were added, and takes those whose key is small enough.
+
+        Arrays have an entry for each different stretch (`num_tokens`, `num_found`), for each stretch of the text
+        (`numbers`, `owners`), for each sentence (`lengths` to `hashes`) or for each word found in one (`rows`, `ids`).
+        """
         texts, self._sentences, self._num_waiting = self._sentences, [], 0
-        num_sentences, settings = len(texts), self.settings
         joined = "\n".join(texts)
-        folded = fold_case(joined) if settings.lower_case else joined
+        folded = fold_case(joined) if self.settings.lower_case else joined
         different, numbers, bounds = number_stretches(folded)
         num_tokens, num_found, found_ids = self._look_up(different)
-        lengths = np.diff(np.append(0, np.cumsum(num_tokens[numbers]))[bounds])
-        long_enough, too_long = lengths >= settings.min_sentence_words, lengths > settings.max_sentence_words
-        overlong = np.fromiter(map(len, texts), np.int64, num_sentences) > MAX_SENTENCE_CHARACTERS
-        hashes = hash_texts(texts, settings.seed)
-        self.sketch = add_to_sketch(self.sketch, hashes[long_enough])
-        usual = long_enough & ~too_long & ~overlong
-        self.report["num_sentences"] += num_sentences
-        self.report["num_short_sentences"] += int(np.sum(~long_enough))
-        self.report["num_overlong_sentences"] += int(np.sum(long_enough & ~too_long & overlong))
 
-        lines = folded.split("\n") if self.term_ids or too_long.any() else []
+        lengths = np.diff(np.append(0, np.cumsum(num_tokens[numbers]))[bounds])
+        is_short = lengths < self.settings.min_sentence_words
+        is_cut = ~is_short & (lengths > self.settings.max_sentence_words)
+        num_characters = np.fromiter(map(len, texts), np.int64, len(texts))
+        is_overlong = ~is_short & ~is_cut & (num_characters > MAX_SENTENCE_CHARACTERS)
+        is_usual = ~is_short & ~is_cut & ~is_overlong
+        self.report["num_sentences"] += len(texts)
+        for name, is_so in (("short", is_short), ("cut", is_cut), ("overlong", is_overlong)):
+            self.report[f"num_{name}_sentences"] += int(is_so.sum())
+        hashes = hash_texts(texts, self.settings.seed)
+        self.sketch = add_to_sketch(self.sketch, hashes[~is_short])
+
+        owners = np.repeat(np.arange(len(texts)), np.diff(bounds))
+        used = np.flatnonzero((num_found[numbers] > 0) & is_usual[owners])
+        rows, ids = spread(owners[used], numbers[used], num_found, found_ids)
+        # What regular expressions must find: terms, and the words of long sentences.
+        lines = folded.split("\n") if self.term_ids or is_cut.any() else []
         terms = dict(self._find_terms(texts, lines, different, numbers, bounds))
-        pairs = [(index, self.term_ids[term]) for index in terms if usual[index] for term, _, _ in terms[index]]
-        for index in np.flatnonzero(long_enough & too_long).tolist():
-            for window, ids in self._cut_windows(texts[index], lines[index], terms.get(index, [])):
-                pairs += zip(repeat(len(texts)), ids)
-                texts.append(window)
-        hashes = np.append(hashes, hash_texts(texts[num_sentences:], settings.seed))
-        # The words of usual sentences: each stretch stands for those that were found in it.
-        sentences = np.repeat(np.arange(num_sentences), np.diff(bounds))
-        used = np.flatnonzero((num_found[numbers] > 0) & usual[sentences])
-        rows, ids = spread(sentences[used], numbers[used], num_found, found_ids)
+        pairs = [(index, self.term_ids[term]) for index in terms if is_usual[index] for term, _, _ in terms[index]]
+        windows: list[str] = []
+        for index in np.flatnonzero(is_cut).tolist():
+            for window, window_ids in self._cut_windows(texts[index], lines[index], terms.get(index, [])):
+                pairs += zip(repeat(len(texts) + len(windows)), window_ids)
+                windows.append(window)
         if pairs:
             more = np.array(pairs)
-            rows, ids = np.concatenate([rows, more[:, 0]]), np.concatenate([ids, more[:, 1].astype(np.int32)])
-        self._take(texts, hashes, rows, ids)
+            rows, ids = np.append(rows, more[:, 0]), np.append(ids, more[:, 1].astype(np.int32))
+        self._take(texts + windows, np.append(hashes, hash_texts(windows, self.settings.seed)), rows, ids)
 
     def _look_up(self, stretches: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns the number of tokens of each stretch, how many of them are words to sample for, and their ids."""
@@ -154,7 +161,6 @@ class SentenceSampler:
         Yields:
             A window, and the ids of its words.
         """
-        self.report["num_cut_sentences"] += 1
         pattern, size = sampling_pattern(folded), self.settings.max_sentence_words
         tokens, spans = pattern.findall(folded), [match.span() for match in pattern.finditer(folded)]
         last_start = len(tokens) - size
@@ -167,7 +173,8 @@ class SentenceSampler:
             index = max(0, int(np.searchsorted(starts, position, side="right")) - 1)
             windows[max(0, min(index - size // 2, last_start))][1].append(term)
         for start, (ids, found) in windows.items():
-            text = sentence[spans[start][0] if start else 0 : spans[start + size - 1][1] if start < last_start else None]
+            end = spans[start + size - 1][1] if start < last_start else None
+            text = sentence[spans[start][0] if start else 0 : end]
             if len(text) > MAX_SENTENCE_CHARACTERS:
                 self.report["num_overlong_sentences"] += 1
                 continue
@@ -206,73 +213,13 @@ class SentenceSampler:
         new = new[np.argsort(parts, kind="stable")]
         bounds = np.append(0, np.cumsum(np.bincount(parts, minlength=self.settings.num_parts)))
         sentences = pa.array(self._row_texts, pa.string())
+        indices = texts.astype(np.int32)
         self.runs.write(
-            [pa.array(ids[rows]), pa.array(keys[rows]), pa.DictionaryArray.from_arrays(texts[rows].astype(np.int32), sentences)]
-            for rows in map(new.__getitem__, map(slice, bounds, bounds[1:]))
+            [pa.array(ids[rows]), pa.array(keys[rows]), pa.DictionaryArray.from_arrays(indices[rows], sentences)]
+            for rows in (new[start:end] for start, end in pairwise(bounds))
         )
         self._rows, self._row_texts = [], []
         self._num_rows = self._num_characters = 0
-
-
-class TermFinder:
-    """Finds words that are no single token ("New York", "C++", "42"), exactly as the processor does.
-
-    Example:
-        >>> TermFinder(["new york"], ignore_case=True).find("In New York.", "in new york.")
-        [('new york', 3, 1)]
-    """
-
-    def __init__(self, terms: list[str], *, ignore_case: bool) -> None:
-        self._ignore_case = ignore_case
-        self._patterns: dict[str, WordPattern] = {}
-        # Each term, and what it surely begins with, by its first run and the key of its second; "" if it has none.
-        self._by_runs: dict[str, dict[str, list[tuple[str, str]]]] = defaultdict(lambda: defaultdict(list))
-        for term in terms:
-            spellings = folded_spellings(term) if ignore_case else {term}
-            if len(spellings) > 1:  # the pattern tells
-                self._by_runs[""][""].append((term, ""))
-                continue
-            (spelling,) = spellings
-            first, second, *_ = *run_pattern(spelling).findall(spelling), "", ""
-            self._by_runs[first][run_key(second)].append((term, fixed_beginning(spelling)))
-
-    def find(self, sentence: str, folded: str) -> list[tuple[str, int, int]]:
-        """Returns the terms in a sentence: each with its first position and how often it occurs."""
-        candidates: set[tuple[str, str]] = set()
-        for first, second in pairwise(["", *run_pattern(folded).findall(folded), ""]):
-            if terms := self._by_runs.get(first):
-                candidates.update(terms.get("", ()), terms.get(run_key(second), ()))
-        found = []
-        for term, beginning in sorted(candidates):
-            if beginning in folded:
-                segments = self._pattern(term).split(sentence)
-                if len(segments) > 1:
-                    found.append((term, len(segments[0]), len(segments) - 1))
-        return found
-
-    def may_begin_in(self, stretch: str) -> bool:
-        """Whether a stretch holds the first run of a term, so that its sentence may hold the term."""
-        return "" in self._by_runs or not self._by_runs.keys().isdisjoint(run_pattern(stretch).findall(stretch))
-
-    def has(self, term: str, text: str) -> bool:
-        """Whether a term stands in a text."""
-        return next(self._pattern(term).find_all(text), None) is not None
-
-    def _pattern(self, term: str) -> WordPattern:
-        """Returns how to match a term; compiled at first use, since most terms of a long list are never met."""
-        if term not in self._patterns:
-            self._patterns[term] = WordPattern(term, ignore_case=self._ignore_case)
-        return self._patterns[term]
-
-
-def run_key(run: str) -> str:
-    """Returns one key for all runs that are the same to `re.IGNORECASE`, and perhaps for more.
-
-    Example:
-        >>> run_key("İſ"), run_key("ıs"), run_key("is")
-        ('is', 'is', 'is')
-    """
-    return run.replace("İ", "i").casefold().replace("ı", "i")
 
 
 def spread(

@@ -20,7 +20,7 @@ from datatrove.pipeline.base import PipelineStep
 from ..utils.files import read_json, write_json
 from ..words.scanning import MAX_WORD_LENGTH
 from ..words.splitting import split_words
-from .sampling import MAX_CHARACTERS, SentenceSampler, add_to_sketch, estimate_distinct, smallest_keys
+from .sampling import SentenceSampler, add_to_sketch, estimate_distinct, smallest_keys
 from .sentences import split_sentences
 from .settings import MISSING_NAME, CorpusSettings
 from .storage import (

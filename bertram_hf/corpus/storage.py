@@ -34,7 +34,9 @@ class RunWriter:
 
     def __enter__(self) -> "RunWriter":
         self._file = pa.OSFile(f"{self.path}.tmp", "wb")
-        self._writer = pa.ipc.new_file(self._file, self.schema, options=pa.ipc.IpcWriteOptions(compression=self.compression))
+        self._writer = pa.ipc.new_file(
+            self._file, self.schema, options=pa.ipc.IpcWriteOptions(compression=self.compression)
+        )
         return self
 
     def write(self, columns: list[pa.Array]) -> None:
