@@ -102,8 +102,9 @@ def build_ours(
 
 def measure(preprocess: Any, text: Path, options: dict[str, int]) -> dict[str, float]:
     """Runs in a process of its own. Returns seconds, and MB of memory at the peak and before, when all is imported."""
-    import bertram_hf.corpus_executors  # noqa: F401
     import pyarrow
+
+    import bertram_hf.corpus.executors  # noqa: F401
 
     pyarrow.set_cpu_count(1)
     pages = int(Path("/proc/self/statm").read_text().split()[1])

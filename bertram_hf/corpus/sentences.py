@@ -66,47 +66,53 @@ def split_sentences(text: str, unit: Unit = "paragraph") -> Iterator[str]:
         ['Mr. J. Hyde left.', '"Why?" asked Dr. Poole.']
     """
     for paragraph in text.split("\n") if unit == "line" else BLANK_LINE.split(text):
+        paragraph = paragraph.replace("\n", " ")
         start = 0
         has_case = not paragraph.islower()
         for stop in STOP.finditer(paragraph):
-            end = stop.end()
-            if _ends_sentence(paragraph, stop.start(), end, has_case):
-                sentence = " ".join(paragraph[start:end].split())
+            first, end = stop.span()
+            if _ends_sentence(paragraph, first, end, has_case):
+                sentence = _single_spaced(paragraph[start:end])
                 start = end
                 if sentence:
                     yield sentence
-        sentence = " ".join(paragraph[start:].split())
+        sentence = _single_spaced(paragraph[start:])
         if sentence:
             yield sentence
 
 
+def _single_spaced(text: str) -> str:
+    """Returns a text with single spaces for all white space in it. All but the space is not printable."""
+    return text.strip() if text.isprintable() and "  " not in text else " ".join(text.split())
+
+
 def _ends_sentence(text: str, start: int, end: int, has_case: bool) -> bool:
     """Whether the stop at `start` to `end` ends a sentence."""
-    if not STOPS_WITHOUT_SPACE.isdisjoint(text[start:end]):
+    if not text.isascii() and not STOPS_WITHOUT_SPACE.isdisjoint(text[start:end]):
         return True
     following = text[end : end + 24]
     if following and not following[0].isspace():
         return False
     if start == 0 or text[start - 1].isspace():
         return True
-    words = following.lstrip().lstrip(OPENERS).split(None, 1)
-    if not words:
+    following = following.lstrip().lstrip(OPENERS).lstrip()
+    if not following:
         return True
-    if has_case and words[0][0].islower():
+    if has_case and following[0].islower():
         return False
     if text[start] != "." or text[start + 1 : start + 2] == ".":
         return True
-    last = text[max(0, start - 24) : start].split()[-1].lstrip(OPENERS)
+    last = text[max(0, start - 24) : start].rsplit(None, 1)[-1].lstrip(OPENERS)
     folded = last.lower()
     if folded in TITLES:
         return False
-    if folded in BEFORE_NUMBERS and words[0][0].isdigit():
+    if folded in BEFORE_NUMBERS and following[0].isdigit():
         return False
     if len(last) == 1 and last.isalpha():
         # An initial; but "I" may end a sentence, and so may a small letter, as in a list, where case can be trusted.
         return last == "I" or (has_case and last.islower())
-    if folded in DOUBTFUL or DOTTED.search(folded):
-        return words[0].rstrip(",").lower() in STARTERS
+    if folded in DOUBTFUL or ("." in folded and DOTTED.search(folded)):
+        return following.split(None, 1)[0].rstrip(",").lower() in STARTERS
     return True
 
 

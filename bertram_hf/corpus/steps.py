@@ -8,6 +8,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +18,27 @@ import pyarrow.parquet as pq
 from datatrove.pipeline.base import PipelineStep
 
 from ..utils.files import read_json, write_json
-from ..words.scanning import MAX_WORD_LENGTH, counting_pattern
+from ..words.scanning import MAX_WORD_LENGTH
 from ..words.splitting import split_words
-from .sampling import MAX_CHARACTERS, SentenceSampler, add_to_sketch, estimate_distinct, smallest_keys
+from .sampling import SentenceSampler, add_to_sketch, estimate_distinct, smallest_keys
 from .sentences import split_sentences
 from .settings import MISSING_NAME, CorpusSettings
 from .storage import (
     CONTEXTS_SCHEMA,
     COUNT_SCHEMA,
-    SAMPLE_SCHEMA,
+    ROW_SCHEMA,
     RunWriter,
-    merge_runs,
-    part_of,
+    SampleFiles,
+    SampleWriter,
+    merge_batches,
+    parts_of,
+    read_runs,
     words_to_sample,
     write_parquet,
 )
+from .stretches import count_stretches, is_plain
 
+MAX_BATCH_CHARACTERS = 1 << 22  # of text whose stretches are counted at once
 MAX_DIFFERENT_WORDS = 1 << 17  # in memory, before counts are written out
 NUM_MISSING_SHOWN = 100
 
@@ -48,36 +54,41 @@ class CountWords(PipelineStep):
         self.settings = settings
 
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> None:
-        counts: Counter[str] = Counter()
+        counts: Counter[str] = Counter()  # of stretches
         report: Counter[str] = Counter()
+        texts: list[str] = []
         num_characters = 0
         with RunWriter(self.settings.folder("count") / f"{rank:05d}.arrow", COUNT_SCHEMA) as runs:
             for document in data:
-                text = document.text.lower() if self.settings.lower_case else document.text
-                counts.update(counting_pattern(text).findall(text))
-                num_characters += len(text)
-                if len(counts) > MAX_DIFFERENT_WORDS or num_characters > MAX_CHARACTERS:
+                texts.append(document.text.lower() if self.settings.lower_case else document.text)
+                num_characters += len(texts[-1])
+                if num_characters > MAX_BATCH_CHARACTERS:
+                    counts.update(count_stretches(texts))
+                    texts, num_characters = [], 0
+                if len(counts) > MAX_DIFFERENT_WORDS:
                     self._write(counts, runs, report)
                     counts.clear()
-                    num_characters = 0
+            counts.update(count_stretches(texts))
             self._write(counts, runs, report)
         write_json(self.settings.folder("count") / f"{rank:05d}.json", report)
 
-    def _write(self, tokens: Counter[str], runs: RunWriter, report: Counter[str]) -> None:
-        """Writes the counts, a batch for each part."""
-        parts: list[Counter[str]] = [Counter() for _ in range(self.settings.num_parts)]
-        for token, count in tokens.items():
-            # A token has all that `split_words` must see, so its words can be found after counting.
-            for word in (token,) if token.isalpha() else split_words(token):
-                if not any(map(str.isalpha, word)):
+    def _write(self, stretches: Counter[str], runs: RunWriter, report: Counter[str]) -> None:
+        """Writes the counts of words, a batch for each part."""
+        counts: Counter[str] = Counter()
+        for stretch, count in stretches.items():
+            for word in (stretch,) if is_plain(stretch) else split_words(stretch):
+                if not (word.isalpha() or any(map(str.isalpha, word))):
                     report["num_numbers"] += count
                 elif len(word) > MAX_WORD_LENGTH:
                     report["num_long_words"] += count
                 else:
-                    report["num_occurrences"] += count
-                    parts[part_of(word, self.settings.num_parts)][word] += count
-        for part in parts:
-            runs.write([pa.array(part.keys(), pa.string()), pa.array(part.values(), pa.int64())])
+                    counts[word] += count
+        report["num_occurrences"] += counts.total()
+        words, numbers = pa.array(counts.keys(), pa.string()), pa.array(counts.values(), pa.int64())
+        parts = parts_of(counts, self.settings.num_parts)
+        for part in range(self.settings.num_parts):
+            rows = pa.array(np.flatnonzero(parts == part))
+            runs.write([words.take(rows), numbers.take(rows)])
 
 
 class MergeCounts(PipelineStep):
@@ -93,7 +104,8 @@ class MergeCounts(PipelineStep):
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> None:
         for part in range(rank, self.settings.num_parts, world_size):
             folder, num_parts = self.settings.folder("count"), self.settings.num_parts
-            total = merge_runs(folder, part, num_parts, schema=COUNT_SCHEMA, reduce=_add_up)
+            runs = read_runs(folder, part, num_parts)
+            total = merge_batches(runs, schema=COUNT_SCHEMA, reduce=_add_up)
             write_parquet(total.sort_by("word"), self.settings.folder("result/counts") / f"part-{part:05d}.parquet")
 
 
@@ -109,12 +121,10 @@ class SampleSentences(PipelineStep):
 
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> None:
         folder = self.settings.folder("sample")
-        with RunWriter(folder / f"{rank:05d}.arrow", SAMPLE_SCHEMA) as runs:
-            sampler = SentenceSampler(words_to_sample(self.settings), self.settings, runs)
-            for document in data:
-                for sentence in split_sentences(document.text, document.metadata["unit"]):
-                    sampler.add(sentence)
-            sampler.flush()
+        sampler = SentenceSampler(words_to_sample(self.settings), self.settings, SampleWriter(folder, rank))
+        for document in data:
+            sampler.add(split_sentences(document.text, document.metadata["unit"]))
+        sampler.flush()
         np.save(folder / f"{rank:05d}.npy", sampler.sketch)
         write_json(folder / f"{rank:05d}.terms.json", sampler.term_counts)
         write_json(folder / f"{rank:05d}.json", sampler.report)
@@ -139,21 +149,21 @@ class MergeContexts(PipelineStep):
             self._merge(part, words, term_counts)
 
     def _merge(self, part: int, words: list[str], term_counts: Mapping[str, int]) -> None:
-        folder, num_parts = self.settings.folder("sample"), self.settings.num_parts
-        rows = merge_runs(folder, part, num_parts, schema=SAMPLE_SCHEMA, reduce=self._keep_smallest)
+        num_parts, samples = self.settings.num_parts, SampleFiles(self.settings.folder("sample"))
+        rows = merge_batches(samples.read_part(part), schema=ROW_SCHEMA, reduce=self._keep_smallest)
         ids, starts = np.unique(rows["id"].to_numpy(), return_index=True)
         found = [words[row] for row in ids]
         counts_file = self.settings.folder("result/counts") / f"part-{part:05d}.parquet"
         counts = dict(zip(*pq.read_table(counts_file).to_pydict().values(), strict=True)) | dict(term_counts)
         offsets = pa.array(np.append(starts, len(rows)), pa.int32())
-        texts = rows["text"].cast(pa.string()).combine_chunks()
+        texts = samples.read_texts(rows)
         # A word is also found where it is written otherwise in upper case only, as ς and σ: not counted, but there.
         numbers = [counts.get(word, int(size)) for word, size in zip(found, np.diff(offsets), strict=True)]
         columns = [pa.array(found, pa.string()), pa.array(numbers, pa.int64())]
         table = pa.table([*columns, pa.ListArray.from_arrays(offsets, texts)], schema=CONTEXTS_SCHEMA)
         write_parquet(table, self.settings.folder("result/contexts") / f"part-{part:05d}.parquet")
-        mine = {word for word in words if part_of(word, num_parts) == part}
-        report = {"num_contexts": len(rows), "missing": sorted(mine.difference(found))}
+        mine = compress(words, parts_of(words, num_parts) == part)
+        report = {"num_contexts": len(rows), "missing": sorted(set(mine).difference(found))}
         write_json(self.settings.folder("merge") / f"{part:05d}.json", report)
 
     def _keep_smallest(self, rows: pa.Table) -> pa.Table:

@@ -44,7 +44,8 @@ def sampling_pattern(text: str) -> re.Pattern[str]:
 
 def is_counted(word: str) -> bool:
     """Whether counting sees a word as such: as one word of `split_words`, with a letter and not too long."""
-    return list(split_words(word)) == [word] and any(map(str.isalpha, word)) and len(word) <= MAX_WORD_LENGTH
+    is_one = (word.isascii() and word.isalpha()) or (list(split_words(word)) == [word] and any(map(str.isalpha, word)))
+    return is_one and len(word) <= MAX_WORD_LENGTH
 
 
 def has_mark(text: str) -> bool:
