@@ -1,5 +1,6 @@
 """Large packs and many packs: memory, threads, and processes that share what is injected."""
 
+import gc
 import sys
 import threading
 from multiprocessing.reduction import ForkingPickler
@@ -146,6 +147,8 @@ class Texts:
 
     def __getitem__(self, number):
         self.tokenizer(f"the quo{number * 7}x and the kumquat")
+        if number == len(self) - 1:
+            gc.collect()  # which writes to each container that it looks at
         return private_bytes()
 
 
@@ -156,17 +159,16 @@ def private_bytes():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_forked_workers_share_words_and_vectors(inject):
-    before = private_bytes()
     injector = inject(many_words(100_000))
-    held = private_bytes() - before
+    held = sum(map(sys.getsizeof, (injector.packs["default"], injector._index.rows, *injector._index.rows)))
 
     def grow(tokenizer):
         loader = DataLoader(Texts(tokenizer), batch_size=None, num_workers=1, multiprocessing_context="fork")
         sizes = list(loader)
         return sizes[-1] - sizes[0]
 
-    assert held > 20e6
-    assert grow(injector.tokenizer) < grow(injector.plain_tokenizer) + held / 10
+    assert held > 10e6
+    assert grow(injector.tokenizer) < grow(injector.plain_tokenizer) + held / 2
 
 
 def test_processes_that_are_spawned_share_the_table(inject):
