@@ -116,7 +116,7 @@ def swap_packs(injector: BertramEmbeddingInjector, vectors: torch.Tensor) -> dic
     rows = injector.table.num_rows
     for number in range(NUM_CYCLES):
         start = time.process_time()
-        injector.add({f"quux{number}y{i}": vector for i, vector in enumerate(vectors)}, "small")
+        injector.add(WordVectors([f"quux{number}y{i}" for i in range(len(vectors))], vectors), "small")
         injector.remove_pack("small")
         seconds.append(time.process_time() - start)
     first, last = (torch.tensor(part).quantile(0.5).item() for part in (seconds[1:101], seconds[-100:]))
@@ -188,7 +188,7 @@ def measure(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
         "forward": compare("forward", forward, pairs, num, num_tokens[1]),
         "logits": compare("text to logits", logits, mixed, num, num_tokens[1]),
         "memory": {"bytes": memory, "ratio": memory / num_bytes},
-        "packs added and removed": swap_packs(slash, slash.table.vectors[:CYCLE_WORDS].float()),
+        "packs added and removed": swap_packs(slash, slash.table.vectors[:CYCLE_WORDS].clone()),
     }
     for name in ("memory", "packs added and removed"):
         print(name, ", ".join(f"{key} {value:.4g}" for key, value in results[name].items()))
