@@ -224,7 +224,7 @@ class BertramModel(SlimPreTrainedModel):
             return readings
         assert self.config.hidden_token_id is not None  # as the configuration has checked
         hidden = hide_pieces(input_ids, attention_mask, mask_positions, num_pieces, self.config.hidden_token_id)
-        return torch.cat([readings, self._read_contexts(**hidden)], dim=-1)
+        return torch.cat([readings, self._read_contexts(**hidden, most_pieces=1)], dim=-1)
 
     def _read_contexts(
         self,
@@ -233,8 +233,9 @@ class BertramModel(SlimPreTrainedModel):
         mask_positions: torch.Tensor,
         form_embeddings: Any = None,
         num_pieces: torch.Tensor | None = None,
+        most_pieces: int | None = None,
     ) -> torch.Tensor:
-        """Reads each context once, as it is."""
+        """Reads each context once, as it is; the largest number of pieces is looked up if it is not given."""
         embeddings = self.get_input_embeddings()
         if self.config.context_encoder == "bag-of-words":
             return average_context(embeddings, input_ids, attention_mask, mask_positions)
@@ -254,9 +255,10 @@ class BertramModel(SlimPreTrainedModel):
                     self.encoder, inputs_embeds, attention_mask, positions, all_layers=all_layers
                 )[:, 0]
             else:
-                states = read_pieces(
-                    self.encoder, inputs_embeds, attention_mask, mask_positions, num_pieces, all_layers=all_layers
-                )
+                if most_pieces is None:  # a compiler knows shapes only
+                    most_pieces = inputs_embeds.shape[1] if is_compiling() else int(num_pieces.max())
+                contexts = (inputs_embeds, attention_mask, mask_positions, num_pieces)
+                states = read_pieces(self.encoder, *contexts, most_pieces=most_pieces, all_layers=all_layers)
         return states.to(inputs_embeds.dtype)
 
     def combine(

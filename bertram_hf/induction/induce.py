@@ -145,11 +145,12 @@ def _induce(
         num_contexts = torch.bincount(rows - start, minlength=end - start)
         form = None if form_embeddings is None else form_embeddings[start:end]
         found = {name: tensor[start:end] for name, tensor in look_alikes.items()}
-        outputs: Any = model.finish(form, embeddings, num_contexts.to(model.device), **found)
+        counts = num_contexts.to(model.device)
+        outputs: Any = model.finish(form, embeddings, counts, **found)
         if found:
             named = name_look_alikes(processor, words[start:end], found["look_alike_ids"], outputs.look_alike_weights)
             shares.update(named)
-        readings = (form, embeddings, num_contexts.to(model.device), outputs.word_embeddings)
+        readings = (form, embeddings, counts, outputs.word_embeddings)
         for name, values in assess_vectors(model, words[start:end], *readings).items():
             assessed.setdefault(name, {}).update(values)
         word_embeddings.append(outputs.word_embeddings.cpu())

@@ -40,8 +40,8 @@ def read_signs(
     mean = model.get_input_embeddings().weight.detach().float().mean(dim=0)
     halves = []
     for parity in (0, 1):
-        chosen = place % 2 == parity
-        counts = torch.bincount(word_indices[chosen], minlength=len(num_contexts))
+        chosen = (place % 2 == parity).nonzero()[:, 0]
+        counts = (num_contexts + 1 - parity) // 2
         vectors, _ = model.combine(form_embeddings, context_embeddings[chosen], counts)
         halves.append(unit_rows(vectors.float() - mean))
     several = (num_contexts > 1).float()
@@ -72,10 +72,10 @@ def assess_vectors(model: BertramModel, words: Sequence[str], *readings: Any) ->
     coefficients, reads_pieces = model.config.reliability, model.config.reads_pieces
     if coefficients is None and not reads_pieces:
         return {}
-    signs = read_signs(model, *readings)
+    signs = read_signs(model, *readings).cpu()
     found = {"agreement": signs[:, -1]} if reads_pieces else {}
     if coefficients is not None:
-        found["reliability"] = (signs @ torch.tensor(coefficients, device=signs.device)).clamp(0.0, 1.0)
+        found["reliability"] = (signs @ torch.tensor(coefficients)).clamp(0.0, 1.0)
     assessed: dict[str, dict[str, Any]] = {
         name: {word: round(value, 4) for word, value in zip(words, values.tolist(), strict=True)}
         for name, values in found.items()

@@ -20,6 +20,7 @@ VECTORS_NAME = "word_vectors.safetensors"
 METADATA_NAME = "word_vectors.json"
 FORMAT = 1
 MISSPELT_SHARE = 0.5  # of a known word in a vector, above which the vector's word is taken for its misspelling
+NORMS_AT_ONCE = 1000  # vectors that fit into a processor's cache
 # What is known of words, by word.
 DETAILS = (
     "context_weights",
@@ -65,7 +66,7 @@ class WordVectors:
     words: list[str]
     embeddings: torch.Tensor
     embedding_fingerprint: str | None = None
-    context_weights: dict[str, torch.Tensor] = field(default_factory=dict)
+    context_weights: Mapping[str, torch.Tensor] = field(default_factory=dict)
     used_contexts: dict[str, list[int]] = field(default_factory=dict)
     dropped_contexts: dict[str, dict[int, str]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
@@ -89,10 +90,10 @@ class WordVectors:
         if len(self._rows) != len(self.words):
             twice = next(word for row, word in enumerate(self.words) if self._rows[word] != row)
             raise ValueError(f"Each word may stand once; {twice!r} stands more often.")
-        is_finite = self.embeddings.isfinite().all(dim=1)
-        if not is_finite.all():
-            word = self.words[int((~is_finite).nonzero()[0])]
-            raise ValueError(f"The vector of {word!r} holds NaN or infinity. Check the model's weights.")
+        # A finite norm, which is quickly found, means finite numbers; a norm that is not finite may be an overflow.
+        for row in (~self.norms().isfinite()).nonzero():
+            if not self.embeddings[row].isfinite().all():
+                raise ValueError(f"The vector of {self.words[row]!r} holds NaN or infinity. Check the model's weights.")
 
     @classmethod
     def from_dict(
@@ -206,6 +207,14 @@ class WordVectors:
             encoder=filled[0].encoder if filled else None,
         )
 
+    def norms(self) -> torch.Tensor:
+        """Returns the norms (W,) of the vectors, in single precision."""
+        norms = self.embeddings.new_empty(len(self), dtype=torch.float32)
+        vectors = self.embeddings.detach()
+        for part, out in zip(vectors.split(NORMS_AT_ONCE), norms.split(NORMS_AT_ONCE), strict=True):
+            torch.linalg.vector_norm(part.float(), dim=1, out=out)
+        return norms
+
     def to_dict(self) -> dict[str, torch.Tensor]:
         """Returns a mapping from words to vectors."""
         return dict(zip(self.words, self.embeddings, strict=True))
@@ -301,12 +310,10 @@ class WordVectors:
                 f"in all; there are {len(metadata['words'])} words and a tensor of shape {tuple(stored.shape)}. The "
                 "files are not of one save: save the vectors again."
             )
-        weights = stored.split(num_weights) if num_weights else []
-        return cls(
+        vectors = cls(
             metadata["words"],
             tensors["embeddings"],
             embedding_fingerprint=metadata["embedding_fingerprint"],
-            context_weights=dict(zip(metadata["words"], weights, strict=True)),
             used_contexts=metadata["used_contexts"],
             dropped_contexts={
                 word: {int(index): reason for index, reason in reasons.items()}
@@ -319,10 +326,36 @@ class WordVectors:
             agreement=metadata["agreement"],
             misleading=metadata["misleading"],
         )
+        vectors.context_weights = StoredWeights(vectors._rows, stored, num_weights)
+        return vectors
 
     def push_to_hub(self, repo_id: str, *, private: bool | None = None, token: str | bool | None = None) -> str:
         """Uploads the vectors to a model repository on the Hub and returns its address."""
         return push_saved(self, repo_id, private=private, token=token)
+
+
+class StoredWeights(Mapping[str, torch.Tensor]):
+    """The weights of contexts by word, cut out of one tensor when asked for: a million tensors would take a gigabyte.
+
+    Args:
+        rows: The row of each word.
+        weights: The weights of all contexts, row by row.
+        num_weights: For each row how many there are.
+    """
+
+    def __init__(self, rows: Mapping[str, int], weights: torch.Tensor, num_weights: Sequence[int]) -> None:
+        self.rows, self.weights = rows, weights
+        self.bounds = np.cumsum([0, *num_weights])
+
+    def __getitem__(self, word: str) -> torch.Tensor:
+        row = self.rows[word]
+        return self.weights[self.bounds[row] : self.bounds[row + 1]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
 def read_metadata(path: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Input embeddings with a second table, for vectors of words that are no tokens."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -14,6 +15,9 @@ class InjectedEmbedding(nn.Embedding):
 
     It keeps the first table's parameter, so that names in the state dict, tied weights and saving are as before. The
     second table is no buffer, so that it is neither saved with the model nor sent round by DDP, unless it is trained.
+
+    Vectors of a smaller type than the model's, such as float16, stay as small, and the first ones are not copied: read
+    from a file, they stay mapped into memory, and processes share them. Rows that are released are given out again.
 
     Args:
         model: The model. It gets this as its input embeddings, and a hook for its labels.
@@ -34,21 +38,61 @@ class InjectedEmbedding(nn.Embedding):
         self.trainable = trainable
         self.vectors: Any = embedding.weight.new_empty(0, embedding.embedding_dim)
         self.is_beside = torch.empty(0, dtype=torch.bool, device=embedding.weight.device)
+        self.num_rows = 0  # that were given out; what follows them in `vectors` is room for more
+        self.is_borrowed = False  # whether `vectors` are somebody else's, and not to be written to
+        self.free: list[int] = []
+        self.resting: list[int] = []
         model.set_input_embeddings(self)
         self.label_hook = model.register_forward_pre_hook(_ignore_labels, with_kwargs=True)
 
-    def append(self, vectors: torch.Tensor, is_beside: torch.Tensor) -> None:
-        """Adds rows (rows, H) to the second table, on the device and in the dtype of the first.
+    @torch.inference_mode(False)
+    @torch.no_grad()
+    def add(self, vectors: torch.Tensor, is_beside: torch.Tensor) -> list[int]:
+        """Adds vectors (rows, H) to the second table, on the device of the first, and returns their rows.
 
         Args:
-            vectors: The rows.
+            vectors: The vectors.
             is_beside: (rows,), whether each stands beside the pieces of its word, not in place of them.
         """
         if len(vectors) == 0:
+            return []
+        keeps_dtype = not self.trainable and vectors.element_size() < self.weight.element_size()
+        vectors = vectors.detach().to(self.weight.device, vectors.dtype if keeps_dtype else self.weight.dtype)
+        rows = self.free[: len(vectors)]
+        del self.free[: len(vectors)]
+        rows += range(self.num_rows, self.num_rows + len(vectors) - len(rows))
+        if self.num_rows == 0 and not self.trainable:
+            self.vectors, self.is_beside, self.is_borrowed = vectors, is_beside.to(vectors.device), True
+        else:
+            self._make_room(max(self.num_rows, rows[-1] + 1), vectors.dtype)
+            self.vectors[rows] = vectors.to(self.vectors.dtype)
+            self.is_beside[rows] = is_beside.to(self.is_beside.device)
+        self.num_rows = max(self.num_rows, rows[-1] + 1)
+        return rows
+
+    def _make_room(self, num_rows: int, dtype: torch.dtype) -> None:
+        """Sees to it that so many rows can be written, and be of `dtype` without loss."""
+        dtype = torch.promote_types(self.vectors.dtype, dtype) if self.num_rows else dtype
+        if num_rows <= len(self.vectors) and dtype == self.vectors.dtype and not self.is_borrowed:
             return
-        self.is_beside = torch.cat([self.is_beside, is_beside.to(self.is_beside.device)])
-        joined = torch.cat([self.vectors.detach(), vectors.detach().to(self.weight)])
-        self.vectors = nn.Parameter(joined) if self.trainable else joined
+        # With room for more, so that many small packs do not copy a large one each time.
+        size = num_rows if self.trainable else max(num_rows + num_rows // 8, len(self.vectors))
+        vectors = self.vectors.new_zeros(size, self.embedding_dim, dtype=dtype)
+        is_beside = self.is_beside.new_zeros(size)
+        vectors[: self.num_rows] = self.vectors[: self.num_rows]
+        is_beside[: self.num_rows] = self.is_beside[: self.num_rows]
+        # A new table is put in place whole: other threads may be reading.
+        self.vectors, self.is_beside = nn.Parameter(vectors) if self.trainable else vectors, is_beside
+        self.is_borrowed = False
+
+    def release(self, rows: Iterable[int]) -> None:
+        """Takes rows back. They keep their vectors until others are given to them."""
+        self.resting += rows
+
+    def end_rest(self) -> None:
+        """Lets rows that were released be given out again."""
+        self.free += self.resting
+        self.resting = []
 
     def uninstall(self, model: PreTrainedModel) -> None:
         """Gives `model`, whose input embeddings this is, its original embeddings back."""
@@ -82,7 +126,7 @@ class InjectedEmbedding(nn.Embedding):
         rows = input_ids - self.first_id
         is_injected = rows >= 0
         embeddings = super().forward(input_ids.masked_fill(is_injected, 0))
-        injected = nn.functional.embedding(rows.clamp(min=0), self.vectors)
+        injected = nn.functional.embedding(rows.clamp(min=0), self.vectors).to(embeddings.dtype)
         return torch.where(is_injected[..., None], injected, embeddings)
 
 

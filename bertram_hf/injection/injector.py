@@ -3,6 +3,7 @@
 import copy
 import logging
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +40,7 @@ DEFAULT_PACK = "default"
 MAX_LISTED = 10
 # A vector whose norm is so many times above the largest or below the smallest of the vocabulary is suspicious.
 NORM_MARGIN = 2.0
+_CHANGE = threading.RLock()  # held while words are added to any injector, or taken away
 
 
 class BertramEmbeddingInjector(PreTrainedModel):
@@ -123,7 +125,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
         self.register_load_state_dict_pre_hook(_restore_prefix)
         if len(pack):
             self._add_checked(pack, DEFAULT_PACK)
-        self._met_rows = range(0)
+        self._met_rows: list[int] = []
         self.induce_unknown = induce_unknown
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -152,11 +154,16 @@ class BertramEmbeddingInjector(PreTrainedModel):
 
     @induce_unknown.setter
     def induce_unknown(self, unknown: UnknownWords | None) -> None:
+        with _CHANGE:
+            self._change_unknown(unknown)
+
+    def _change_unknown(self, unknown: UnknownWords | None) -> None:
         for row in self._met_rows:
             self._free_row(row)
         self._induce_unknown = unknown
         if unknown is None:
-            self.backend.meet, self._met_rows = None, range(0)
+            self.table.release(self._met_rows)
+            self.backend.meet, self._met_rows = None, []
             return
         fingerprint = unknown.model.embedding_fingerprint()
         if self._fingerprint is not None and fingerprint != self._fingerprint:
@@ -165,24 +172,28 @@ class BertramEmbeddingInjector(PreTrainedModel):
                 f"{self._fingerprint}. Take one for this model."
             )
         if len(self._met_rows) < unknown.max_words:
-            first = len(self.backend.words)
-            self._met_rows = range(first, first + unknown.max_words)
-            self.backend.words += [""] * unknown.max_words
-            empty = torch.zeros(unknown.max_words, self._embedding_size)
-            self.table.append(empty, torch.zeros(unknown.max_words, dtype=torch.bool))
+            self.table.release(self._met_rows)
+            empty = torch.zeros(unknown.max_words, self._embedding_size, dtype=self.table.vectors.dtype)
+            self._met_rows = self.table.add(empty, torch.zeros(unknown.max_words, dtype=torch.bool))
+            self.backend.words += [""] * (self.table.num_rows - len(self.backend.words))
+            for row in self._met_rows:
+                self.backend.words[row] = ""
         self.backend.meet = MetWords(unknown, self._put_met, self._met_rows[: unknown.max_words])
 
     def _free_row(self, row: int) -> None:
         """Takes a word that was met away."""
-        word = self.backend.words[row]
-        if word and self._index.rows.get(self._index.key(word)) == row:
-            self._index.remove(word)
+        if word := self.backend.words[row]:
+            self._index.remove(word, row)
         self.backend.words[row] = ""
         self.backend.respelled.pop(row, None)
         self.backend.in_place.discard(row)
 
     def _put_met(self, rows: dict[str, int], right: dict[str, str], vectors: WordVectors | None) -> None:
         """Gives words that were met their rows, unless they stand in a pack."""
+        with _CHANGE:
+            self._put_words(rows, right, vectors)
+
+    def _put_words(self, rows: dict[str, int], right: dict[str, str], vectors: WordVectors | None) -> None:
         beside = divide_by_mode(vectors, self.mode)[0] if vectors is not None else set()
         for word, row in rows.items():
             self._free_row(row)
@@ -251,8 +262,9 @@ class BertramEmbeddingInjector(PreTrainedModel):
     def add(self, vectors: WordVectors | Mapping[str, torch.Tensor], name: str) -> None:
         """Adds a pack of vectors, or swaps the pack of this name. A word of several packs has the vector added last.
 
-        Encodings made earlier stay valid while the injector lives: rows of the table are never given to another word.
-        A saved injector numbers its words anew when it is loaded.
+        Other threads may tokenise and run the model meanwhile. Encodings made earlier stay valid as long as the packs
+        of their words are there, and until the next `add` after that, which may give the rows of words that are gone to
+        others. A saved injector numbers its words anew when it is loaded.
 
         Args:
             vectors: The vectors.
@@ -260,9 +272,11 @@ class BertramEmbeddingInjector(PreTrainedModel):
         """
         check_pack_name(name)
         pack = self._check_pack(vectors)
-        if name in self.packs:
-            self.remove_pack(name)
-        self._add_checked(pack, name)
+        with _CHANGE:
+            earlier = self.packs.pop(name, {})
+            self._add_checked(pack, name)
+            self._forget(earlier)
+            self.table.end_rest()
 
     def _add_checked(self, pack: WordVectors, name: str) -> None:
         beside, unreliable = divide_by_mode(pack, self.mode)
@@ -273,9 +287,11 @@ class BertramEmbeddingInjector(PreTrainedModel):
                 'inject them all the same with mode="slash".'
             )
             pack = pack.select(word for word in pack.words if word not in unreliable)
-        self.packs[name] = self.backend.add_words(pack.words, set(pack.words) - beside)
+        # The vectors first: a word that another thread finds must have its own.
+        rows = self.table.add(pack.embeddings, torch.tensor([word in beside for word in pack.words], dtype=torch.bool))
+        self.packs[name] = dict(zip(pack.words, rows, strict=True))
         self._details[name] = {detail: getattr(pack, detail) for detail in ("encoder", *DETAILS)}
-        self.table.append(pack.embeddings, torch.tensor([word in beside for word in pack.words], dtype=torch.bool))
+        self.backend.add_words(self.packs[name], set(pack.words) - beside)
 
     def remove_pack(self, name: str) -> None:
         """Takes a pack away; words that an earlier pack has too get its vector again.
@@ -283,14 +299,17 @@ class BertramEmbeddingInjector(PreTrainedModel):
         Raises:
             KeyError: If there is no such pack.
         """
-        if name not in self.packs:
-            raise KeyError(f"There is no pack {name!r}. Packs: {', '.join(self.packs) or 'none'}.")
-        del self._details[name]
-        for word in self.packs.pop(name):
-            self._index.remove(word)
-        for rows in self.packs.values():
-            for word, row in rows.items():
-                self._index.add(word, row)
+        with _CHANGE:
+            if name not in self.packs:
+                raise KeyError(f"There is no pack {name!r}. Packs: {', '.join(self.packs) or 'none'}.")
+            del self._details[name]
+            self._forget(self.packs.pop(name))
+
+    def _forget(self, rows: Mapping[str, int]) -> None:
+        """Takes the words of a pack away."""
+        for word, row in rows.items():
+            self._index.remove(word, row)
+        self.table.release(rows.values())
 
     @contextmanager
     def disabled(self) -> Iterator[None]:
@@ -307,7 +326,7 @@ class BertramEmbeddingInjector(PreTrainedModel):
 
     def _pack(self, name: str, fingerprint: str) -> WordVectors:
         rows = list(self.packs[name].values())
-        embeddings = self.table.vectors.detach()[rows].float().cpu()
+        embeddings = self.table.vectors.detach()[rows].cpu()
         return WordVectors(list(self.packs[name]), embeddings, embedding_fingerprint=fingerprint, **self._details[name])
 
     def _check_pack(self, vectors: WordVectors | Mapping[str, torch.Tensor]) -> WordVectors:
@@ -329,9 +348,9 @@ class BertramEmbeddingInjector(PreTrainedModel):
                 f"{len(unusable)} of {len(pack)} words cannot be injected:\n{listed}\n"
                 "Leave them out; `InjectionPolicy().select(vectors, tokenizer)` does."
             )
-        norms = pack.embeddings.float().norm(dim=1)
+        norms = pack.norms()
         low, high = self._norm_range
-        wild = [word for word, norm in zip(pack.words, norms.tolist(), strict=True) if not low <= norm <= high]
+        wild = [pack.words[row] for row in ((norms < low) | (norms > high)).nonzero()]
         if wild:
             logger.warning(
                 f"{len(wild)} of {len(pack)} vectors have norms far outside the vocabulary's, {low:.2g} to {high:.2g} "

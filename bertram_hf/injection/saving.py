@@ -162,6 +162,8 @@ def load_tokenizer(folder: Path, *inputs: Any, **kwargs: Any) -> PreTrainedToken
         raise ValueError(f"{folder / SETTINGS_NAME}: expected first_id; got none. Save the injector again.")
     plain = load_plain_tokenizer(folder, *inputs, **kwargs)
     tokenizer = splice_tokenizer(plain, WordIndex(ignore_case=is_uncased(plain)), [], settings.first_id, settings.mode)
+    backend = tokenizer._tokenizer
     for vectors in load_packs(folder, settings.packs).values():
-        tokenizer._tokenizer.add_words(vectors.words, vectors.replacing())
+        rows = range(len(backend.words), len(backend.words) + len(vectors))
+        backend.add_words(dict(zip(vectors.words, rows, strict=True)), vectors.replacing())
     return tokenizer

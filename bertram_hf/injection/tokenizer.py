@@ -6,7 +6,7 @@ from `first_id` on are rows of the injector's table.
 """
 
 import copy
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,14 +99,13 @@ class SplicingBackend:
         else:
             super().__setattr__(name, value)
 
-    def add_words(self, words: Sequence[str], in_place: Container[str]) -> dict[str, int]:
-        """Adds words, some of which mode auto replaces (`in_place`), and returns their rows, which are new ones."""
-        rows = {word: len(self.words) + row for row, word in enumerate(words)}
-        self.in_place.update(row for word, row in rows.items() if word in in_place)
-        self.words += words
+    def add_words(self, rows: Mapping[str, int], in_place: Container[str]) -> None:
+        """Adds words with their rows; some are such as mode auto replaces (`in_place`)."""
+        self.words += [""] * (max(rows.values(), default=-1) + 1 - len(self.words))
         for word, row in rows.items():
+            self.words[row] = word
+            (self.in_place.add if word in in_place else self.in_place.discard)(row)
             self.index.add(word, row)
-        return rows
 
     def save(self, path: str, pretty: bool = True) -> None:
         """Writes tokenizer.json, and into tokenizer_config.json beside it that words are spliced."""
@@ -290,8 +289,8 @@ class SplicingBackend:
         """Returns the tokens of a word with its vector, or of several words that share tokens."""
         # Two words for a term of several; the offsets of pre-split words begin anew in each.
         (word, origin), (last_word, last_origin) = (pieces[0].word, origins[0]), (pieces[-1].word, origins[-1])
-        if len(matches) == 1 and matches[0].row in self.respelled:
-            return self._respell(text, matches[0], origin, word, limit)
+        if len(matches) == 1 and (right := self.respelled.get(matches[0].row)) is not None:
+            return self._respell(right, text, matches[0], origin, word, limit)
         keeps_pieces = self.mode == "slash" or (
             self.mode == "auto" and any(match.row not in self.in_place for match in matches)
         )
@@ -313,9 +312,10 @@ class SplicingBackend:
         end = last_origin + pieces[-1].offsets[1]
         return result + self._tokenize_rest(text, done, end, last_origin, last_word)
 
-    def _respell(self, text: str, match: WordMatch, origin: int, word: int | None, limit: int | None) -> list[Token]:
+    def _respell(
+        self, right: str, text: str, match: WordMatch, origin: int, word: int | None, limit: int | None
+    ) -> list[Token]:
         """Returns the tokens of what is read in place of a word, with the word's own offsets."""
-        right = self.respelled[match.row]
         if text[match.start - 1 : match.start].isspace():
             right = f" {right}"  # which byte-level tokenizers see
         encoding = self.bare.encode(right, add_special_tokens=False)

@@ -30,13 +30,12 @@ class WordMatch(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """How to find a word: its parts between white space, where its first run of letters stands, and the word's row."""
+    """How to find a word: its parts between white space, and where its first run of letters stands."""
 
     key: str
     parts: list[str]
     run_start: int
     boundaries: WordBoundaries
-    row: int
 
     def find_end(self, text: str, start: int) -> int | None:
         """Returns where the word ends if it begins at `start`. Plain comparisons: to compile thousands of patterns for
@@ -60,7 +59,9 @@ class WordIndex:
     """Finds words at word boundaries; of several that fit, the leftmost and then the longest.
 
     A word is found by its first two runs of letters in dictionaries, or its first two characters where words have no
-    spaces between them, so that more words do not cost more.
+    spaces between them, so that more words do not cost more. A word that is one run, as most are, stands in `rows`
+    alone: a million of them take little memory, and forked processes share it. Texts may be searched while another
+    thread adds and removes words.
 
     Args:
         ignore_case: Whether "Kumquat" is "kumquat".
@@ -75,6 +76,7 @@ class WordIndex:
     def __init__(self, *, ignore_case: bool) -> None:
         self.ignore_case = ignore_case
         self.rows: dict[str, int] = {}
+        self._hidden: dict[str, list[int]] = {}  # earlier rows of words that were added again
         self._by_run: dict[str, _Forms] = {}
         self._by_symbol: dict[str, _Forms] = {}  # words without letters, such as an emoji, by first character
 
@@ -87,23 +89,34 @@ class WordIndex:
         return key.replace(DOTTED_I, "İ") if self.ignore_case else key
 
     def add(self, word: str, row: int) -> None:
-        """Adds a word, or gives a known word another row."""
+        """Adds a word, or gives a known word another row until that is removed."""
         key = self.key(word)
-        self._remove(key)
+        if key in self.rows:
+            self._hidden.setdefault(key, []).append(self.rows[key])
+        elif not run_pattern(key).fullmatch(key):
+            table, first, second, run_start = self._place(key)
+            by_second = table.setdefault(first, {})
+            forms = [*by_second.get(second, ()), _Form(key, key.split(), run_start, WordBoundaries(key))]
+            by_second[second] = sorted(forms, key=lambda form: -len(form.key))
         self.rows[key] = row
-        table, first, second, run_start = self._place(key)
-        forms = table.setdefault(first, {}).setdefault(second, [])
-        forms.append(_Form(key, key.split(), run_start, WordBoundaries(key), row))
-        if len(forms) > 1:
-            forms.sort(key=lambda form: -len(form.key))
 
-    def remove(self, word: str) -> None:
-        """Removes a word, if it is there."""
-        self._remove(self.key(word))
-
-    def _remove(self, key: str) -> None:
-        if self.rows.pop(key, None) is None:
+    def remove(self, word: str, row: int) -> None:
+        """Takes a row of a word away; without another row the word is removed."""
+        key = self.key(word)
+        hidden = self._hidden.get(key)
+        if hidden is None:
+            del self.rows[key]
+            if not run_pattern(key).fullmatch(key):
+                self._remove_form(key)
             return
+        if self.rows[key] == row:
+            self.rows[key] = hidden.pop()
+        else:
+            hidden.remove(row)
+        if not hidden:
+            del self._hidden[key]
+
+    def _remove_form(self, key: str) -> None:
         table, first, second, _ = self._place(key)
         table[first][second] = [form for form in table[first][second] if form.key != key]
         if not table[first][second]:
@@ -129,12 +142,13 @@ class WordIndex:
     def _find_composed(self, text: str) -> list[WordMatch]:
         folded = self._fold(text)
         pattern = run_pattern(folded)
-        if not self._by_symbol and self._by_run.keys().isdisjoint(pattern.findall(folded)):
+        runs = pattern.findall(folded)
+        if not self._by_symbol and self.rows.keys().isdisjoint(runs) and self._by_run.keys().isdisjoint(runs):
             return []
         places = [
-            (run.start(), [*(forms.get(second.group(), ()) if second else ()), *forms.get(None, ())])
+            (run.start(), self._forms_at(run.group(), second and second.group()))
             for run, second in pairwise([*pattern.finditer(folded), None])
-            if run and (forms := self._by_run.get(run.group()))
+            if run
         ]
         if self._by_symbol:
             symbols = ((i, self._by_symbol.get(character)) for i, character in enumerate(folded))
@@ -146,11 +160,18 @@ class WordIndex:
             for form in forms_here:
                 start = position - form.run_start
                 end = form.find_end(folded, start) if start >= done else None
-                if end is not None:
-                    found.append(WordMatch(start, end, form.row))
+                row = self.rows.get(form.key)
+                if end is not None and row is not None:
+                    found.append(WordMatch(start, end, row))
                     done = end
                     break
         return found
+
+    def _forms_at(self, run: str, second: str | None) -> list[_Form]:
+        """Returns the words that a run of letters may begin, if another follows, the longest first."""
+        forms = self._by_run.get(run, {})
+        alone = [_Form(run, [run], 0, WordBoundaries(run))] if run in self.rows else []
+        return [*(forms.get(second, ()) if second else ()), *forms.get(None, ()), *alone]
 
     def _fold(self, text: str) -> str:
         return fold_marks(fold_case(text) if self.ignore_case else text)

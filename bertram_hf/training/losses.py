@@ -86,18 +86,19 @@ class EncoderLoss:
     ) -> torch.Tensor:
         """Returns the loss of probes of words with these vectors (M, H); see `Probes.draw` for the rest."""
         table = self.encoder.get_input_embeddings()
+        definitions, texts = (is_kind.nonzero()[:, 0] for is_kind in (is_definition, ~is_definition))
         with torch.no_grad():
             answers = self._embed(table(answer_ids), answer_mask, answer_mask)
         is_vector = (probe_ids == self.mask_id)[..., None]
         inputs = torch.where(is_vector, vectors[:, None].to(table.weight.dtype), table(probe_ids))
         probes = self._embed(inputs, probe_mask, probe_pooled)
         loss = vectors.new_zeros(())
-        if is_definition.any():
-            scores = probes[is_definition] @ answers[is_definition].T / self.temperature
+        if len(definitions):
+            scores = probes[definitions] @ answers[definitions].T / self.temperature
             found = nn.functional.cross_entropy(scores, torch.arange(len(scores), device=scores.device))
             loss = loss + self.meaning * found
-        if not is_definition.all():
-            cosines = (probes * answers).sum(dim=1)[~is_definition]
+        if len(texts):
+            cosines = (probes * answers).sum(dim=1)[texts]
             loss = loss + self.restoring * (1 - cosines).mean()
         return loss
 

@@ -81,11 +81,12 @@ class BertramTrainer(Trainer):
     def compute_loss(self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, **unused: Any) -> Any:
         labels = inputs.pop("labels")
         words, *probes = (inputs.pop(name, None) for name in PROBE_INPUTS)
+        # Before the model runs: to ask a GPU how many there are waits for all that it has to do.
+        targeted = labels.isfinite().all(dim=1).nonzero()[:, 0]
         outputs = model(**inputs)
-        has_target = labels.isfinite().all(dim=1)
         loss = outputs.word_embeddings.sum() * 0.0
-        if has_target.any():
-            loss = self.loss(outputs.word_embeddings[has_target], labels[has_target])
+        if len(targeted):
+            loss = self.loss(outputs.word_embeddings[targeted], labels[targeted])
         if words is not None and self.encoder_loss is not None:
             loss = loss + self.encoder_loss(outputs.word_embeddings[words], *probes)
         return (loss, outputs) if return_outputs else loss

@@ -275,6 +275,7 @@ def read_pieces(
     mask_positions: torch.Tensor,
     num_pieces: torch.Tensor,
     *,
+    most_pieces: int,
     all_layers: bool = False,
 ) -> torch.Tensor:
     """Reads contexts in which a word's pieces, a separator and the mask stand side by side, in this order.
@@ -285,6 +286,7 @@ def read_pieces(
         attention_mask: (C, T), padding on the right.
         mask_positions: (C,).
         num_pieces: (C,), of each context's word.
+        most_pieces: The largest of them, or a larger number.
         all_layers: Whether to read all layers instead of the last one.
 
     Returns:
@@ -292,8 +294,7 @@ def read_pieces(
         the pieces: their mean, the first and the last one.
     """
     first, last = mask_positions - 1 - num_pieces, mask_positions - 2
-    most = inputs_embeds.shape[1] if is_compiling() else int(num_pieces.max())  # a compiler knows shapes only
-    number = torch.arange(most, device=num_pieces.device)
+    number = torch.arange(most_pieces, device=num_pieces.device)
     is_piece = number < num_pieces[:, None]  # (C, P)
     pieces = torch.where(is_piece, first[:, None] + number, mask_positions[:, None])
     positions = torch.cat([mask_positions[:, None], pieces], dim=1)

@@ -18,7 +18,7 @@ def test_the_longest_and_leftmost_word_wins():
     for row, word in enumerate(["new york", "york", "new york city", "city hall"]):
         index.add(word, row)
     assert index.find("in new york city hall") == [WordMatch(3, 16, 2)]
-    index.remove("new york city")
+    index.remove("new york city", 2)
     assert [match.row for match in index.find("in new york city hall")] == [0, 3]
     index.add("york", 9)
     assert index.find("york") == [WordMatch(0, 4, 9)]
@@ -83,8 +83,8 @@ def test_many_terms_with_a_common_first_word_cost_no_pattern_and_few_comparisons
 
 def test_removed_terms_are_not_found():
     index = make_index("acute myeloid leukemia", "acute pain")
-    index.remove("Acute  pain")
+    index.remove("Acute  pain", 1)
     assert index.find("acute pain, acute myeloid leukemia") == [WordMatch(12, 34, 0)]
-    index.remove("acute myeloid leukemia")
+    index.remove("acute myeloid leukemia", 0)
     assert index.find("acute pain, acute myeloid leukemia") == []
     assert index.rows == {}

