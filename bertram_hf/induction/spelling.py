@@ -23,7 +23,7 @@ CONTEXT = 4  # letters
 SMOOTHING = 3.0
 NUM_LETTERS = 30
 # Of `SpellingJudge.describe`: how much each column counts, and a constant; by examples/spelling_odds.py.
-ODDS, CONSTANT = (0.676, 0.0623, -0.621, -0.0325, -13.2, -1.09), 4.2
+ODDS, CONSTANT = (0.676, 0.0624, -0.621, -0.0325, -13.2, -1.09), 4.2
 
 
 class Spelling(NamedTuple):
