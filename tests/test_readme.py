@@ -2,6 +2,7 @@ import re
 import shlex
 import shutil
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,9 @@ def test_examples_of_use_run(minilm):
     assert SentenceTransformer("plain-search-model").encode("a kumquat").shape == (384,)
     exec(block_with("torch.onnx.export"), names)
     assert Path("model.onnx").exists()
+    if find_spec("openvino"):
+        exec(block_with("import openvino"), names)
+        assert names["states"].shape == (1, 10, 384)
 
 
 def test_injection_in_the_readme_runs(minilm):
