@@ -156,7 +156,7 @@ def test_sentence_example_runs(minilm):
 def test_unknown_words_example_runs(minilm):
     encoder = str(get_model_path())
     model, tokenizer = AutoModel.from_pretrained(encoder), AutoTokenizer.from_pretrained(encoder)
-    names = {"injector": bertram_hf.BertramEmbeddingInjector(model, tokenizer, {})}
+    names = {"your_model": model, "your_tokenizer": tokenizer, "vectors": {}}
     exec(
         minilm(block_with("UnknownWords(")).replace(
             "(folder),\n    AutoP", f"(folder, encoder={encoder!r}),\n    AutoP"

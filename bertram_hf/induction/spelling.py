@@ -99,8 +99,8 @@ class SpellingJudge:
 
         Returns:
             The known words, and features (W, 6): the log-odds by the model; the length; the logarithm of the known
-            word's rank; the log-ratio of how probable the letters of both are, times the length; whether there is more than
-            one error; and whether both may be forms of one word.
+            word's rank; the log-ratio of how probable the letters of both are, times the length; whether there is more
+            than one error; and whether both may be forms of one word.
         """
         words = list(dict.fromkeys(word for word in words if len(word) >= SHORTEST and not self.is_known(word)))
         if not words:
