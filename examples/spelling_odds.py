@@ -4,7 +4,7 @@
 
 The words of each collection are known in turn. Words of it with a typing error stand for them; words of the other one
 that it does not have are right all the same. Printed is what would be changed of both by how probable a misspelling
-must be: `SURE` of `UnknownWords` is the lowest that changes fewer than 0.5 % of the right words, whichever words are known.
+must be: `SURE` of `UnknownWords` is the lowest that changes fewer than 0.5 % of the right words of either collection.
 """
 
 import argparse
