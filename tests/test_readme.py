@@ -2,6 +2,7 @@ import re
 import shlex
 import shutil
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,9 @@ def test_examples_of_use_run(minilm):
     assert SentenceTransformer("plain-search-model").encode("a kumquat").shape == (384,)
     exec(block_with("torch.onnx.export"), names)
     assert Path("model.onnx").exists()
+    if find_spec("openvino"):
+        exec(block_with("import openvino"), names)
+        assert names["states"].shape == (1, 10, 384)
 
 
 def test_injection_in_the_readme_runs(minilm):
@@ -152,7 +156,7 @@ def test_sentence_example_runs(minilm):
 def test_unknown_words_example_runs(minilm):
     encoder = str(get_model_path())
     model, tokenizer = AutoModel.from_pretrained(encoder), AutoTokenizer.from_pretrained(encoder)
-    names = {"injector": bertram_hf.BertramEmbeddingInjector(model, tokenizer, {})}
+    names = {"your_model": model, "your_tokenizer": tokenizer, "vectors": {}}
     exec(
         minilm(block_with("UnknownWords(")).replace(
             "(folder),\n    AutoP", f"(folder, encoder={encoder!r}),\n    AutoP"

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -18,9 +18,12 @@ from ..words.splitting import normalize_spelling
 from .induce import induce_vectors
 
 SHORTEST = 4  # letters; shorter words look like many others
-GRAM_SIZES = (3, 4)
+# Of `LetterModel`.
+CONTEXT = 4  # letters
+SMOOTHING = 3.0
+NUM_LETTERS = 30
 # Of `SpellingJudge.describe`: how much each column counts, and a constant; by examples/spelling_odds.py.
-ODDS, CONSTANT = (0.68, 0.37, -0.68, -0.29, -0.47, -7.87, -1.84), 5.54
+ODDS, CONSTANT = (0.676, 0.0624, -0.621, -0.0325, -13.2, -1.09), 4.2
 
 
 class Spelling(NamedTuple):
@@ -33,8 +36,8 @@ class Spelling(NamedTuple):
 class SpellingJudge:
     """Finds the words that unknown ones are misspellings of, by their letters and by what a BERTRAM model says of them.
 
-    Beside what the model says it counts how usual a word's letters in a row are among the known words, how frequent the
-    word is that it would stand for, and whether it may be another form of that.
+    Beside what the model says it counts how much less usual a word's letters are than those of the word that it would
+    stand for, how frequent that word is, and whether it may be another form of it.
 
     Args:
         model: A BERTRAM model that has learnt to tell misspellings (`config.look_alikes`).
@@ -72,8 +75,9 @@ class SpellingJudge:
         spelled = (normalize_spelling(word, self.lower_case) for word in words)
         self._known |= dict.fromkeys(word for word in spelled if word.isalpha())
         self._words = [word for word in self._known if len(word) >= SHORTEST and word not in self._tokens]
-        self._ranks = {word: rank for rank, word in enumerate(self._known or self._tokens.words)}
-        self._grams = Counter(gram for word in {*self._tokens.words, *self._known} for gram in _list_grams(word))
+        everything = self._known | dict.fromkeys(self._tokens.words)
+        self._ranks = {word: rank for rank, word in enumerate(everything)}
+        self._letters = LetterModel(everything)
         ids = range(self._first, self._first + len(self._words))
         self._look_alikes = LookAlikes([*self._tokens.words, *self._words], [*self._tokens.token_ids.tolist(), *ids])
 
@@ -94,9 +98,9 @@ class SpellingJudge:
         Words that look like nothing known are missing.
 
         Returns:
-            The known words, and features (W, 7): the log-odds by the model; the length; the logarithms of the known
-            word's rank, of how many known words have the rarest three letters in a row of the word, and the same for
-            four; whether there is more than one error; and whether both may be forms of one word.
+            The known words, and features (W, 6): the log-odds by the model; the length; the logarithm of the known
+            word's rank; the log-ratio of how probable the letters of both are, times the length; whether there is more
+            than one error; and whether both may be forms of one word.
         """
         words = list(dict.fromkeys(word for word in words if len(word) >= SHORTEST and not self.is_known(word)))
         if not words:
@@ -125,7 +129,8 @@ class SpellingJudge:
         counted = [
             [
                 len(word),
-                *map(math.log1p, (self._ranks.get(right, len(self._ranks)), *self._rarest(word))),
+                math.log1p(self._ranks[right]),
+                len(word) * (self._letters.score(word) - self._letters.score(right)),
                 is_far[row],
                 word_family(word) == word_family(right),
             ]
@@ -133,13 +138,6 @@ class SpellingJudge:
         ]
         features = torch.tensor(counted, dtype=torch.double).view(-1, len(ODDS) - 1)
         return found_words, torch.cat([probabilities[kept].logit()[:, None], features], dim=1).float()
-
-    def _rarest(self, word: str) -> list[int]:
-        """Returns, for each size, how many known words have those letters in a row of a word that the fewest have."""
-        rarest = dict.fromkeys(GRAM_SIZES, len(self._grams))
-        for gram in _list_grams(word):
-            rarest[len(gram)] = min(rarest[len(gram)], self._grams[gram])
-        return list(rarest.values())
 
     def _embed(self, words: Sequence[str]) -> torch.Tensor:
         """Returns the vectors (W, H) of words by their spelling alone."""
@@ -150,8 +148,35 @@ class SpellingJudge:
         return vectors.embeddings.float()
 
 
-def _list_grams(word: str) -> Iterator[str]:
-    """Yields the letters in a row of a word, with its ends."""
-    framed = f"^{word}$"
-    for size in GRAM_SIZES:
-        yield from (framed[start : start + size] for start in range(len(framed) - size + 1))
+class LetterModel:
+    """How probable the letters of a word are, each after those behind it; shorter contexts smooth longer ones (MacKay &
+    Peto, 1995).
+
+    Read from the end, letters tell misspellings from right words better than from the start.
+
+    Args:
+        words: Right words.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._counts = Counter(
+            framed[start:end]
+            for framed in map(_frame, words)
+            for start in range(len(framed))
+            for end in range(start, min(len(framed), start + CONTEXT + 1) + 1)
+        )
+
+    def score(self, word: str) -> float:
+        """Returns the logarithm of the probability of a word's letters."""
+        framed, total = _frame(word), 0.0
+        for place in range(1, len(framed)):
+            probability = 1 / NUM_LETTERS
+            for start in range(place, max(0, place - CONTEXT) - 1, -1):
+                context = self._counts[framed[start:place]] + SMOOTHING
+                probability = (self._counts[framed[start : place + 1]] + SMOOTHING * probability) / context
+            total += math.log(probability)
+        return total
+
+
+def _frame(word: str) -> str:
+    return f"^{word[::-1]}$"

@@ -1,4 +1,4 @@
-"""A baked encoder runs in ONNX Runtime, which knows nothing of this package."""
+"""A baked encoder runs in ONNX Runtime and OpenVINO, which know nothing of this package."""
 
 import re
 from pathlib import Path
@@ -10,17 +10,18 @@ import torch
 from bertram_hf import BertramEmbeddingInjector, bake
 
 pytest.importorskip("onnxscript")
-onnxruntime = pytest.importorskip("onnxruntime")
 TRITON = Path(__file__).parents[2] / "examples" / "deploy" / "config.pbtxt"
 TRITON_TYPES = {"tensor(int64)": "TYPE_INT64", "tensor(float)": "TYPE_FP32"}
 TEXTS = ["a kumquat tree", "no rare word here", "kumquat"]
 
 
-@pytest.mark.parametrize("mode", ["replace", "slash"])
-def test_a_baked_encoder_gives_the_same_in_onnx_runtime(make_encoder, gapless_tokenizer, tmp_path, mode):
+@pytest.fixture(params=["replace", "slash"])
+def exported(request, make_encoder, gapless_tokenizer, tmp_path):
+    """Returns the path of a baked model, its inputs for texts, and a function that compares its states of these with
+    the injector's."""
     encoder = make_encoder("bert", vocab_size=len(gapless_tokenizer))
     vectors = {"kumquat": torch.randn(encoder.config.hidden_size) * 0.1}
-    baked, tokenizer = bake(encoder, gapless_tokenizer, vectors, mode=mode)
+    baked, tokenizer = bake(encoder, gapless_tokenizer, vectors, mode=request.param)
     batch = dict(tokenizer(["a kumquat", "an old tree"], padding=True, return_tensors="pt"))
     axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("tokens")}
     path = str(tmp_path / "model.onnx")
@@ -34,18 +35,33 @@ def test_a_baked_encoder_gives_the_same_in_onnx_runtime(make_encoder, gapless_to
         dynamo=True,
         verbose=False,
     )
+    injector = BertramEmbeddingInjector(encoder, gapless_tokenizer, vectors, mode=request.param)
+    spliced = injector.tokenizer(TEXTS, padding=True, return_tensors="pt")
+    is_token = spliced["attention_mask"].bool().numpy()
+    with torch.no_grad():
+        expected = injector(**spliced).last_hidden_state.numpy()
+
+    def compare(found):
+        np.testing.assert_allclose(found[is_token], expected[is_token], atol=1e-4)
+
+    return path, dict(tokenizer(TEXTS, padding=True, return_tensors="np")), compare
+
+
+def test_a_baked_encoder_gives_the_same_in_onnx_runtime(exported):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    path, given, compare = exported
     session = onnxruntime.InferenceSession(path)
     named = re.findall(r'name: "(\w+)" data_type: (\w+) dims: \[ -1', TRITON.read_text())
-    exported = {
+    described = {
         (tensor.name, TRITON_TYPES[tensor.type])
         for tensor in (*session.get_inputs(), *session.get_outputs()[:1])  # a pooler's output is left
     }
-    assert set(named) == exported
-    injector = BertramEmbeddingInjector(encoder, gapless_tokenizer, vectors, mode=mode)
-    given = tokenizer(TEXTS, padding=True, return_tensors="pt")
-    (found,) = session.run(["last_hidden_state"], {name: value.numpy() for name, value in given.items()})
-    spliced = injector.tokenizer(TEXTS, padding=True, return_tensors="pt")
-    with torch.no_grad():
-        expected = injector(**spliced).last_hidden_state
-    is_token = spliced["attention_mask"].bool().numpy()
-    np.testing.assert_allclose(found[is_token], expected.numpy()[is_token], atol=1e-4)
+    assert set(named) == described
+    compare(session.run(["last_hidden_state"], given)[0])
+
+
+def test_a_baked_encoder_gives_the_same_in_openvino(exported):
+    openvino = pytest.importorskip("openvino")
+    path, given, compare = exported
+    model = openvino.compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    compare(model(given)["last_hidden_state"])

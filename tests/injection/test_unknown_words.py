@@ -54,6 +54,14 @@ def test_a_judge_finds_what_misspellings_stand_for(bertram):
     assert "imatinb" not in judge(["imatinb", "dasatnib"])
 
 
+def test_a_few_known_words_do_not_make_misspellings_of_others_likelier(bertram):
+    alone, few = (SpellingJudge(*bertram, known)(["zorilla", "recieved"]) for known in ((), KNOWN))
+    for word, spelling in alone.items():
+        assert few[word].word == spelling.word
+        assert few[word].probability == pytest.approx(spelling.probability, abs=0.02)
+    assert alone["zorilla"].probability < 0.5 < alone["recieved"].probability
+
+
 def test_a_misspelling_is_read_as_the_word_that_it_stands_for(make_injector):
     injector = make_injector()
     plain = injector.plain_tokenizer
@@ -96,7 +104,7 @@ def test_right_words_and_clean_texts_stay_as_they_are(make_injector):
 
 def test_without_known_words_only_what_is_almost_sure_is_changed(make_injector):
     injector = make_injector(known=())
-    assert injector.induce_unknown.min_probability == 0.9
+    assert injector.induce_unknown.min_probability == 0.95
     assert ids_of(injector, "resigntaion") == injector.plain_tokenizer("resignation")["input_ids"]
 
 
