@@ -24,6 +24,7 @@ from .settings import MISSING_NAME, CorpusSettings
 
 logger = logging.getLogger(__name__)
 FORMAT_VERSION = 1
+WORK_VERSION = 2  # of the files of an unfinished run
 DEFAULT_MIN_COUNT = 100
 SUBMITTED_NAME = "submitted.json"
 SUMMARY_NAME = "corpus.json"
@@ -352,17 +353,17 @@ def _check_submitted(output: Path) -> None:
 
 def _prepare(work: Path, fingerprint: str, given: list[str] | None) -> None:
     """Makes the work folder, or keeps what an earlier run of the same settings left there."""
-    marker = work / "fingerprint"
-    if marker.is_file() and marker.read_text() == fingerprint:
+    marker, state = work / "fingerprint", f"{fingerprint} {WORK_VERSION}"
+    if marker.is_file() and marker.read_text() == state:
         logger.warning("Going on with the unfinished run in %s.", work)
         return
     if work.exists():
-        logger.warning("The unfinished run in %s had other inputs or settings; beginning anew.", work)
+        logger.warning("The unfinished run in %s is of other inputs, settings or an earlier version; beginning anew.", work)
         shutil.rmtree(work)
     work.mkdir(parents=True)
     if given is not None:
         (work / "words.json").write_text(json.dumps(given), encoding="utf-8")
-    marker.write_text(fingerprint)
+    marker.write_text(state)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from ..words.pieces import PieceReader
 from ..words.splitting import normalize_spelling, split_words
 from .policy import MIN_RELIABILITY
 
-SURE = 0.95  # that a word is a misspelling; by examples/spelling_odds.py
+SURE = 0.97  # that a word is a misspelling; by examples/spelling_odds.py
 MAX_CONTEXTS = 16
 Texts = Mapping[str, Sequence[str]] | Callable[[str], Sequence[str]]
 
