@@ -24,7 +24,7 @@ from .settings import MISSING_NAME, CorpusSettings
 
 logger = logging.getLogger(__name__)
 FORMAT_VERSION = 1
-WORK_VERSION = 2  # of the files of an unfinished run
+MARKER_NAME = "fingerprint-2"  # in the folder of an unfinished run; the number is the version of its files
 DEFAULT_MIN_COUNT = 100
 SUBMITTED_NAME = "submitted.json"
 SUMMARY_NAME = "corpus.json"
@@ -341,7 +341,7 @@ def _is_finished(output: Path, fingerprint: str) -> bool:
 
 def _check_submitted(output: Path) -> None:
     """Raises if Slurm jobs were submitted that have not published their result: they work in the same folder."""
-    record, marker = output / ".work" / SUBMITTED_NAME, output / ".work" / "fingerprint"
+    record, marker = output / ".work" / SUBMITTED_NAME, output / ".work" / MARKER_NAME
     if record.is_file() and not (marker.is_file() and _is_finished(output, marker.read_text())):
         jobs = ",".join(json.loads(record.read_text()))  # a list
         raise ValueError(
@@ -353,17 +353,17 @@ def _check_submitted(output: Path) -> None:
 
 def _prepare(work: Path, fingerprint: str, given: list[str] | None) -> None:
     """Makes the work folder, or keeps what an earlier run of the same settings left there."""
-    marker, state = work / "fingerprint", f"{fingerprint} {WORK_VERSION}"
-    if marker.is_file() and marker.read_text() == state:
+    marker = work / MARKER_NAME
+    if marker.is_file() and marker.read_text() == fingerprint:
         logger.warning("Going on with the unfinished run in %s.", work)
         return
     if work.exists():
-        logger.warning("The unfinished run in %s is of other inputs, settings or an earlier version; beginning anew.", work)
+        logger.warning("The unfinished run in %s is of other inputs, settings or versions; beginning anew.", work)
         shutil.rmtree(work)
     work.mkdir(parents=True)
     if given is not None:
         (work / "words.json").write_text(json.dumps(given), encoding="utf-8")
-    marker.write_text(state)
+    marker.write_text(fingerprint)
 
 
 @contextmanager

@@ -274,7 +274,7 @@ def smallest_keys(ids: np.ndarray, keys: np.ndarray, limit: int) -> np.ndarray:
     Of equal rows, the first is taken.
 
     Example:
-        >>> smallest_keys(np.array([1, 0, 1, 1, 1]), np.array([7, 9, 5, 5, 6]), 2).tolist()
+        >>> smallest_keys(np.array([1, 0, 1, 1, 1]), np.array([7, 9, 5, 5, 6], np.uint64), 2).tolist()
         [1, 2, 4]
     """
     # One number for both sorts nine times as fast as two, and the bits of the key that it has no room for hardly ever

@@ -139,8 +139,15 @@ class BertramEmbeddingInjector(PreTrainedModel):
 
     @property
     def table(self) -> InjectedEmbedding:
-        """The model's input embeddings with the table of vectors."""
-        return self.model.get_input_embeddings()
+        """The model's input embeddings with the table of vectors.
+
+        Raises:
+            RuntimeError: If the injector was removed from the model.
+        """
+        table = self.model.get_input_embeddings()
+        if not hasattr(table, "first_id"):  # which wrappers around it, such as PEFT's, hand on
+            raise RuntimeError("This injector was removed from its model. Make a new one to inject words again.")
+        return table
 
     @property
     def backend(self) -> SplicingBackend:

@@ -100,6 +100,14 @@ def test_injected_forward_equals_hand_built_embeddings(make_injector, family, mo
     torch.testing.assert_close(actual, expected, atol=1e-6, rtol=1e-5)
 
 
+def test_a_removed_injector_says_so(make_injector):
+    injector, _, vectors = make_injector()
+    injector.remove()
+    for use in (lambda: injector.add(vectors, "more"), injector.pack, injector.remove):
+        with pytest.raises(RuntimeError, match=r"was removed from its model\. Make a new one"):
+            use()
+
+
 @pytest.mark.parametrize(("share", "keeps_pieces"), [(0.6, False), (0.4, True)])
 def test_auto_replaces_misspellings_only(make_injector, tmp_path, share, keeps_pieces):
     injector, tokenizer, vectors = make_injector(head="sequence")
