@@ -150,11 +150,13 @@ def score_code_names(
         seed=seed,
         show_progress=show_progress,
     )
+    vectors = [draws.induce_words(number) for number in num_contexts]
+    del draws  # which takes far more memory than they
     known, renamed = retrieval.plain[rows], retrieval.rank(queries=queries)[rows]
     left_out = retrieval.rank(queries=_rename(retrieval, words, dict.fromkeys(used, "")))[rows]
     scores = []
-    for number in num_contexts:
-        found = retrieval.rank(draws.induce_words(number), mode, queries=queries)[rows]
+    for number, induced in zip(num_contexts, vectors, strict=True):
+        found = retrieval.rank(induced, mode, queries=queries)[rows]
 
         def won_back(items: np.ndarray, found: np.ndarray = found) -> float:
             return _share(known[items], renamed[items], found[items])
